@@ -61,7 +61,7 @@ fn follow(bytes: Vec<u8>, outcome: &mut Outcome) {
     let mut recording = Recording::new(Merge::new(vec![reader]), None);
     let mut phases = Phases::default();
     loop {
-        let goes_on = recording.read_some(|event| phases.see(event));
+        let goes_on = recording.read_some(|told| phases.hear(told));
         recording.lives().for_each(|life| {
             check(&life);
             outcome.lives += 1;

@@ -23,7 +23,7 @@ fn tell(path: &str) -> Result<(), trace::Error> {
     let mut longest = None;
     let mut guesses = 0;
     loop {
-        let goes_on = recording.read_some(|event| phases.see(event))?;
+        let goes_on = recording.read_some(|told| phases.hear(told))?;
         for life in recording.lives() {
             summary.see(&life);
             guesses += u64::from(life.guess.is_some());

@@ -4,6 +4,7 @@
 //! when it began to be under way; `%util` is the part of the time in which any was; `aqu-sz` is how
 //! many were, on the average.
 
+use crate::recorded::Told;
 use crate::requests::tables::Table;
 use base::{Duration, Instant};
 use block::{Action, Event, Op, RequestId};
@@ -161,6 +162,17 @@ impl Intervals {
                 self.at(event.at).kind(event).add(&Kind { requests: 1, merges: 0, sectors, time });
             }
             _ => {}
+        }
+    }
+
+    /// Takes note of what a record comes to.
+    pub fn hear(&mut self, told: &Told) {
+        match told {
+            Told::Event(event) => self.see(event),
+            Told::Lost(at, id) => {
+                self.pass(*at);
+                self.under_way.remove(&id.to_bits());
+            }
         }
     }
 

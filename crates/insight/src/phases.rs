@@ -5,6 +5,7 @@
 //! `btt`, zero stays zero (it prints 1 ns), a bio at time zero counts, and medians are medians,
 //! within 1/128 (`btt` prints the first bucket that has half of all, or else zero).
 
+use crate::recorded::Told;
 use crate::requests::tables::Table;
 use crate::spread::Spread;
 use base::{Duration, Histogram, Instant, Sector};
@@ -20,6 +21,8 @@ struct Going {
     allocated: Option<Instant>,
     inserted: Option<Instant>,
     issued: Option<Instant>,
+    /// The device has it.
+    is_with_device: bool,
 }
 
 /// How far apart what follows each other lies.
@@ -148,6 +151,9 @@ impl Phases {
             Action::Requeue => {
                 self.pass(event.at);
                 self.in_device = self.in_device.saturating_sub(1);
+                if let Some(going) = self.of(event) {
+                    going.is_with_device = false;
+                }
             }
             Action::Complete { .. } => self.completed(event),
             Action::Plug => self.plugs += 1,
@@ -155,6 +161,22 @@ impl Phases {
             Action::TimerUnplug { depth } => count(&mut self.timer_unplugs, *depth),
             _ => {}
         }
+    }
+
+    /// Takes note of what a record comes to.
+    pub fn hear(&mut self, told: &Told) {
+        match told {
+            Told::Event(event) => self.see(event),
+            Told::Lost(at, id) => self.lose(*at, *id),
+        }
+    }
+
+    /// Nothing will be heard of a request any more.
+    fn lose(&mut self, at: Instant, id: RequestId) {
+        self.pass(at);
+        let gone = self.going.remove(&id.to_bits());
+        let was_with_device = gone.is_some_and(|it| it.is_with_device);
+        self.in_device = self.in_device.saturating_sub(was_with_device.into());
     }
 
     /// The mean number of commands in the device while it had any.
@@ -218,6 +240,7 @@ impl Phases {
         let going = self.going.entry(id.to_bits()).or_default();
         let inserted = going.inserted.filter(|_| going.issued.is_none());
         going.issued = Some(event.at);
+        going.is_with_device = true;
         let merged = going.merged.until(event.at.as_nanos());
         going.merged = Spread::default();
         self.m2d.merge(&merged);

@@ -62,7 +62,7 @@ fn btts(recording: &Path, directory: &Path) -> Vec<Row> {
 fn ours(recording: &Path) -> Vec<Row> {
     let mut phases = Phases::default();
     let mut recording = recorded::open(recording, None).expect("it is a recording");
-    while recording.read_some(|event| phases.see(event)).expect("it is whole") {
+    while recording.read_some(|told| phases.hear(told)).expect("it is whole") {
         recording.lives();
     }
     let rows = phases.rows().into_iter().filter(|(_, phase)| phase.count > 0);

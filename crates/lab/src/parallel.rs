@@ -47,7 +47,9 @@ mod tests {
     fn results_come_in_the_order_of_the_work() {
         let count = AtomicUsize::new(0);
         let work: Vec<u64> = (0..100).collect();
-        let done = || drop(count.fetch_add(1, Ordering::Relaxed));
+        let done = || {
+            count.fetch_add(1, Ordering::Relaxed);
+        };
         let twice = each(&work, 7, |it| Ok(2 * it), done).expect("nothing fails");
         assert_eq!(twice, work.iter().map(|it| 2 * it).collect::<Vec<_>>());
         assert_eq!(count.into_inner(), 100);

@@ -1,7 +1,7 @@
 //! The columns of a row.
 
 use base::Duration;
-use block::{ContextId, HoldReason, Op};
+use block::{ContextId, Op};
 use insight::{Layer, Life};
 
 /// What stands in a row's column.
@@ -23,74 +23,65 @@ pub(crate) enum Kind {
 pub(crate) struct Column<T> {
     pub name: &'static str,
     pub kind: Kind,
-    pub of: fn(&T) -> Cell,
+    of: Of<T>,
 }
 
-pub(crate) const fn number<T>(name: &'static str, of: fn(&T) -> Cell) -> Column<T> {
-    Column { name, kind: Kind::Number, of }
+/// Where a cell comes from.
+enum Of<T> {
+    Field(fn(&T) -> Cell),
+    Layer(Layer, fn(&T, Layer) -> Duration),
 }
 
-pub(crate) const fn text<T>(name: &'static str, of: fn(&T) -> Cell) -> Column<T> {
-    Column { name, kind: Kind::Text, of }
+impl<T> Column<T> {
+    /// What stands there.
+    pub fn of(&self, row: &T) -> Cell {
+        match self.of {
+            Of::Field(field) => field(row),
+            Of::Layer(layer, time_in) => Cell::Number(time_in(row, layer).as_nanos()),
+        }
+    }
 }
 
-macro_rules! layer {
-    ($layer:expr) => {
-        number($layer.name(), |life: &Life| Cell::Number(life.time_in($layer).as_nanos()))
-    };
+pub(crate) fn number<T>(name: &'static str, of: fn(&T) -> Cell) -> Column<T> {
+    Column { name, kind: Kind::Number, of: Of::Field(of) }
 }
 
-macro_rules! held {
-    ($reason:ident) => {
-        layer!(Layer::Held(HoldReason::$reason))
-    };
+pub(crate) fn text<T>(name: &'static str, of: fn(&T) -> Cell) -> Column<T> {
+    Column { name, kind: Kind::Text, of: Of::Field(of) }
 }
 
-/// All columns of a request; layers have the names that reports use.
-pub(crate) const COLUMNS: &[Column<Life>] = &[
-    number("task", |life| Cell::Number(life.context.0.into())),
-    text("op", |life| Cell::Text(op(life).to_owned())),
-    number("sync", |life| Cell::Number(block::is_sync(life.op, life.flags).into())),
-    number("sector", |life| Cell::Number(life.sector.0)),
-    number("sectors", |life| Cell::Number(life.sectors.0.into())),
-    number("merged", |life| Cell::Number(life.merged.into())),
-    number("queued", |life| Cell::Number(life.queued.as_nanos())),
-    number("allocated", |life| Cell::Number(life.allocated.as_nanos())),
-    number("inserted", |life| at(life.inserted)),
-    number("issued", |life| Cell::Number(life.issued.as_nanos())),
-    number("completed", |life| Cell::Number(life.completed.as_nanos())),
-    number("told", |life| at(life.told)),
-    text("reason", |life| {
-        life.reason.map_or(Cell::Nothing, |reason| Cell::Text(reason.name().to_owned()))
-    }),
-    layer!(Layer::Limits),
-    layer!(Layer::Throttle),
-    layer!(Layer::Tag),
-    layer!(Layer::Plug),
-    held!(HigherClassInFlight),
-    held!(ProcessIdles),
-    held!(GroupIdles),
-    held!(TurnNotDone),
-    held!(GroupNotDone),
-    held!(AsyncInFlight),
-    held!(SyncInFlight),
-    held!(Quantum),
-    held!(AsyncDepth),
-    held!(NobodyChosen),
-    held!(BatchDrains),
-    held!(NoToken),
-    layer!(Layer::Withheld),
-    layer!(Layer::Others),
-    layer!(Layer::Full),
-    layer!(Layer::Host),
-    layer!(Layer::Requeued),
-    layer!(Layer::Device),
-    layer!(Layer::Interrupt),
-    text("others", others),
-    text("guess", |life| {
+/// The time in a layer, which has the name that reports use.
+pub(crate) fn layer<T>(layer: Layer, time_in: fn(&T, Layer) -> Duration) -> Column<T> {
+    Column { name: layer.name(), kind: Kind::Number, of: Of::Layer(layer, time_in) }
+}
+
+/// All columns of a request.
+pub(crate) fn columns() -> Vec<Column<Life>> {
+    let mut columns = vec![
+        number("task", |life: &Life| Cell::Number(life.context.0.into())),
+        text("op", |life| Cell::Text(op(life).to_owned())),
+        number("sync", |life| Cell::Number(block::is_sync(life.op, life.flags).into())),
+        number("sector", |life| Cell::Number(life.sector.0)),
+        number("sectors", |life| Cell::Number(life.sectors.0.into())),
+        number("merged", |life| Cell::Number(life.merged.into())),
+        number("queued", |life| Cell::Number(life.queued.as_nanos())),
+        number("allocated", |life| Cell::Number(life.allocated.as_nanos())),
+        number("inserted", |life| at(life.inserted)),
+        number("issued", |life| Cell::Number(life.issued.as_nanos())),
+        number("completed", |life| Cell::Number(life.completed.as_nanos())),
+        number("told", |life| at(life.told)),
+        text("reason", |life| {
+            life.reason.map_or(Cell::Nothing, |reason| Cell::Text(reason.name().to_owned()))
+        }),
+    ];
+    let layers = Layer::all().filter(|it| it.is_of_requests());
+    columns.extend(layers.map(|it| layer(it, Life::time_in)));
+    columns.push(text("others", others));
+    columns.push(text("guess", |life| {
         life.guess.map_or(Cell::Nothing, |guess| Cell::Text(guess.name().to_owned()))
-    }),
-];
+    }));
+    columns
+}
 
 fn op(life: &Life) -> &'static str {
     match life.op {

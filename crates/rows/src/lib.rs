@@ -41,7 +41,7 @@ impl Error {
 pub struct Rows<T: 'static> {
     path: PathBuf,
     unfinished: PathBuf,
-    columns: &'static [Column<T>],
+    columns: Vec<Column<T>>,
     sink: Option<Sink>,
 }
 
@@ -76,31 +76,29 @@ fn form_of(path: &Path) -> Result<Form, Error> {
 impl Rows<Life> {
     /// Begins a file of requests, of the kind that its suffix says; one that exists is replaced.
     pub fn create(path: &Path) -> Result<Rows<Life>, Error> {
-        Rows::of(path, columns::COLUMNS)
+        Rows::of(path, columns::columns())
     }
 }
 
 impl Rows<Call> {
     /// Begins a file of system calls.
     pub fn of_calls(path: &Path) -> Result<Rows<Call>, Error> {
-        Rows::of(path, calls::COLUMNS)
+        Rows::of(path, calls::columns())
     }
 }
 
 impl<T> Rows<T> {
-    fn of(path: &Path, columns: &'static [Column<T>]) -> Result<Rows<T>, Error> {
+    fn of(path: &Path, columns: Vec<Column<T>>) -> Result<Rows<T>, Error> {
         let form = form_of(path)?;
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(format!(".{}.partial", std::process::id()));
         let unfinished = path.with_file_name(name);
         let file = File::create(&unfinished).map_err(|cause| Error::unwritable(path, &cause))?;
+        let heads: Vec<_> = columns.iter().map(|it| (it.name, it.kind)).collect();
         let mut rows = Rows { path: path.to_path_buf(), unfinished, columns, sink: None };
         rows.sink = Some(match form {
-            Form::Csv => {
-                Sink::Csv(csv::Writer::new(file, columns.iter().map(|it| it.name).collect()))
-            }
+            Form::Csv => Sink::Csv(csv::Writer::new(file, heads.iter().map(|it| it.0).collect())),
             Form::Parquet => {
-                let heads = columns.iter().map(|it| (it.name, it.kind)).collect();
                 let writer = table::Writer::new(file, heads);
                 Sink::Parquet(Box::new(writer.map_err(|cause| Error::unwritable(path, &cause))?))
             }
@@ -110,7 +108,7 @@ impl<T> Rows<T> {
 
     /// Adds a request or a call.
     pub fn add(&mut self, of: &T) -> Result<(), Error> {
-        let cells = self.columns.iter().map(|column| (column.of)(of));
+        let cells = self.columns.iter().map(|column| column.of(of));
         match &mut self.sink {
             Some(Sink::Csv(sink)) => {
                 sink.add(cells).map_err(|cause| Error::unwritable(&self.path, &cause))

@@ -20,7 +20,7 @@ const SWEEP: Duration = Duration::from_secs(10);
 
 /// What a record comes to.
 #[derive(Clone, Debug)]
-pub(super) enum Told {
+pub enum Told {
     /// Something happened.
     Event(Event),
     /// Nothing more will be heard of a request.

@@ -11,20 +11,19 @@ mod known;
 #[cfg(test)]
 mod tests;
 
-pub use follow::Misfits;
+pub use follow::{Misfits, Told};
 
 use crate::life::Life;
 use crate::requests::Requests;
 use base::Instant;
-use block::Event;
-use follow::{Follower, Told};
+use follow::Follower;
 use idle::{Gaps, Held};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 use trace::blktrace::{DevT, Merge, Payload, Record};
 
-/// In a gap longer than so many events nothing is inferred.
+/// Of a gap longer than so many events the rest counts as a gap of its own.
 const LONGEST: usize = 1 << 16;
 
 /// Opens the recording at `path`: a file of `blktrace`, or `NAME` where `NAME.blktrace.0` and so
@@ -33,7 +32,7 @@ const LONGEST: usize = 1 << 16;
 /// ```no_run
 /// let mut recording = insight::recorded::open("sda".as_ref(), None)?;
 /// let mut summary = insight::requests::Summary::default();
-/// while recording.read_some(|_event| {})? {
+/// while recording.read_some(|_told| {})? {
 ///     recording.lives().for_each(|life| summary.see(&life));
 /// }
 /// recording.lives().for_each(|life| summary.see(&life));
@@ -72,9 +71,9 @@ impl<R: Iterator<Item = Result<Record, trace::Error>>> Recording<R> {
         Recording { records, stream: Stream::new(device) }
     }
 
-    /// Reads some records; each event they come to is shown to `see`. False at the end, when all
+    /// Reads some records; what they come to is shown to `see`. False at the end, when all
     /// requests that are done have been told of.
-    pub fn read_some(&mut self, mut see: impl FnMut(&Event)) -> Result<bool, trace::Error> {
+    pub fn read_some(&mut self, mut see: impl FnMut(&Told)) -> Result<bool, trace::Error> {
         for _ in 0..1024 {
             let Some(record) = self.records.next() else {
                 self.stream.finish(&mut see);
@@ -144,7 +143,7 @@ impl Stream {
     }
 
     /// Takes the next record.
-    pub fn take(&mut self, record: &Record, see: &mut impl FnMut(&Event)) {
+    pub fn take(&mut self, record: &Record, see: &mut impl FnMut(&Told)) {
         self.records += 1;
         match &record.payload {
             Payload::Message(text) => return self.gaps.said(text),
@@ -174,7 +173,7 @@ impl Stream {
     }
 
     /// A request was issued, which may end a gap.
-    fn issued(&mut self, was_idle: bool, see: &mut impl FnMut(&Event)) {
+    fn issued(&mut self, was_idle: bool, see: &mut impl FnMut(&Told)) {
         if let Some(since) = self.gap.take()
             && let Some(held) = self.gaps.ends(since, self.follower.now(), was_idle)
         {
@@ -189,14 +188,14 @@ impl Stream {
     }
 
     /// Tells what is pending.
-    fn tell(&mut self, see: &mut impl FnMut(&Event)) {
+    fn tell(&mut self, see: &mut impl FnMut(&Told)) {
         for told in self.pending.drain(..) {
             tell(told, &mut self.requests, see);
         }
     }
 
     /// There are no more records.
-    pub fn finish(&mut self, see: &mut impl FnMut(&Event)) {
+    pub fn finish(&mut self, see: &mut impl FnMut(&Told)) {
         self.gap = None;
         self.tell(see);
         self.requests.finish();
@@ -209,12 +208,10 @@ impl Stream {
 }
 
 #[inline]
-fn tell(told: Told, requests: &mut Requests, see: &mut impl FnMut(&Event)) {
+fn tell(told: Told, requests: &mut Requests, see: &mut impl FnMut(&Told)) {
+    see(&told);
     match told {
-        Told::Event(event) => {
-            see(&event);
-            requests.see(&event);
-        }
+        Told::Event(event) => requests.see(&event),
         Told::Lost(at, id) => requests.lose(at, id),
     }
 }

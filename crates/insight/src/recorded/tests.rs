@@ -4,7 +4,7 @@ use super::*;
 use crate::layer::Layer;
 use crate::life::Confidence;
 use base::{Sector, Sectors};
-use block::{Action as Happens, HoldReason, RequestId};
+use block::{Action as Happens, Event, HoldReason, RequestId};
 use trace::blktrace::Action::*;
 use trace::blktrace::{Action, Categories};
 
@@ -29,7 +29,10 @@ fn whole(micros: u64, sector: u64) -> Vec<Record> {
 
 fn understood(records: &[Record]) -> (Vec<Event>, Vec<Life>, Misfits) {
     let (mut stream, mut events) = (Stream::new(None), Vec::new());
-    let mut see = |event: &Event| events.push(event.clone());
+    let mut see = |told: &Told| match told {
+        Told::Event(event) => events.push(event.clone()),
+        Told::Lost(..) => {}
+    };
     records.iter().for_each(|record| stream.take(record, &mut see));
     stream.finish(&mut see);
     let lives = stream.lives().collect();
@@ -169,4 +172,25 @@ fn records_of_other_devices_and_other_commands_are_counted() {
     records.push(records[3].clone().with(Categories::PC));
     let (_, lives, misfits) = understood(&records);
     assert_eq!((lives.len(), misfits.other_devices, misfits.passthrough), (1, 1, 1));
+}
+
+#[test]
+fn what_is_lost_is_under_way_no_more() {
+    let mut records = vec![read(1, Queue, 8, 8), read(2, GetRequest, 8, 8)];
+    records.extend([read(3, Insert, 8, 8), read(4, Issue, 8, 8)]);
+    // Nothing is heard of it again, for three minutes in which others come and go.
+    (1..18).for_each(|number| records.extend(whole(number * 10_000_000, 100)));
+    let mut stream = Stream::new(None);
+    let mut phases = crate::phases::Phases::default();
+    let mut intervals = crate::intervals::Intervals::new(base::Duration::from_secs(10));
+    let mut hear = |told: &Told| {
+        phases.hear(told);
+        intervals.hear(told);
+    };
+    records.iter().for_each(|record| stream.take(record, &mut hear));
+    stream.finish(&mut hear);
+    assert_eq!(stream.misfits().lost, 1);
+    assert!(phases.busy() < base::Duration::from_secs(110), "{:?}", phases.busy());
+    let last = intervals.all().last().copied().unwrap_or_default();
+    assert!(last.busy < base::Duration::from_millis(1), "{last:?}");
 }

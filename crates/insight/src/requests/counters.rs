@@ -8,24 +8,8 @@ use crate::life::Confidence;
 use base::Instant;
 use block::HoldReason;
 
-/// Reasons of schedulers, each at its own place.
-pub(super) const REASONS: [HoldReason; 12] = [
-    HoldReason::HigherClassInFlight,
-    HoldReason::ProcessIdles,
-    HoldReason::GroupIdles,
-    HoldReason::TurnNotDone,
-    HoldReason::GroupNotDone,
-    HoldReason::AsyncInFlight,
-    HoldReason::SyncInFlight,
-    HoldReason::Quantum,
-    HoldReason::AsyncDepth,
-    HoldReason::NobodyChosen,
-    HoldReason::BatchDrains,
-    HoldReason::NoToken,
-];
-
-/// Behind them: withheld for a reason that nobody knows.
-pub(super) const UNKNOWN: usize = REASONS.len();
+/// Behind those of [`HoldReason::ALL`]: withheld for a reason that nobody knows.
+pub(super) const UNKNOWN: usize = HoldReason::ALL.len();
 
 /// Nanoseconds in each state.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,7 +31,7 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    /// The device worked and nothing was withheld: in this time others go first.
+    /// The device worked and nothing was withheld.
     pub fn working(&self) -> u64 {
         self.full + self.room
     }
@@ -98,6 +82,17 @@ impl State {
     pub fn new(depth: Option<u32>) -> State {
         let (depth, depth_is_known) = (depth.unwrap_or(1).max(1), depth.is_some());
         State { depth, depth_is_known, ..State::default() }
+    }
+
+    /// Whether it is known how many commands the device takes.
+    pub fn depth_is_known(&self) -> bool {
+        self.depth_is_known
+    }
+
+    /// For how long others have gone before whoever waits: with the device at work, nothing
+    /// withheld, and no room that is known of.
+    pub fn others(&self) -> u64 {
+        self.counters.full + if self.depth_is_known { 0 } else { self.counters.room }
     }
 
     /// The last moment that was seen.
@@ -170,13 +165,6 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_reason_stands_at_its_number() {
-        for (number, reason) in REASONS.iter().enumerate() {
-            assert_eq!(*reason as usize, number);
-        }
-    }
 
     #[test]
     fn a_device_is_full_when_it_has_what_it_takes_or_the_most_it_ever_had() {

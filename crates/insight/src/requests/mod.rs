@@ -7,11 +7,13 @@
 //! While a request is with the scheduler, an instant counts as
 //!
 //! * held, if the scheduler has said so since it last chose something;
-//! * else, with the device at work, as others', if one that was not this was chosen since it came;
-//! * else as the device's being full, or as the host's if there was room or no work.
+//! * else as the host's, if the device had no work, or is known to have had room;
+//! * else as others', if one that was not this was chosen since it came;
+//! * else as the device's being full.
 //!
-//! Whether there is room is told by the depth; if that is not known, the device is taken for full
-//! with as many commands as it ever had. What others had counts for whoever was chosen last.
+//! Whether there is room is told by the depth. If that is not known, the device is taken for full
+//! with as many commands as it ever had, and what is chosen first goes before what it has room for.
+//! What others had counts for whoever was chosen last.
 
 mod counters;
 mod log;
@@ -198,6 +200,7 @@ impl Requests {
         let layers = self.spare.pop().unwrap_or_default();
         let mut going = Going::new(id, event, arrival, flushing, layers);
         going.plugged = plugged;
+        going.knows_room = self.state.depth_is_known();
         self.bios.extend(arrival.bio.map(|bio| (bio.to_bits(), id)));
         self.put(going);
     }
@@ -248,7 +251,8 @@ impl Requests {
             let arrival = Arrival::at(event.at, event.sector);
             let flushing = self.state.counters.flushing;
             let layers = self.spare.pop().unwrap_or_default();
-            let going = Going::new(id, event, arrival, flushing, layers);
+            let mut going = Going::new(id, event, arrival, flushing, layers);
+            going.knows_room = self.state.depth_is_known();
             self.put(going);
         }
     }
@@ -275,7 +279,7 @@ impl Requests {
     /// A request is chosen; those that came since another was are overtaken.
     fn choose(&mut self, id: RequestId, at: Instant, reason: Option<DispatchReason>) {
         let counters = self.state.counters;
-        let clock = counters.working();
+        let clock = self.state.others();
         let stands = self.stands(id, at);
         let Some(going) = self.get(id) else { return };
         let waited = going.stage == Stage::Inserted;
@@ -284,8 +288,8 @@ impl Requests {
         }
         going.choose(at, &counters, reason, &stands);
         let context = going.context;
-        if let Some(then) = going.overtaken.filter(|then| then.full + then.room < clock) {
-            let others = self.turns.between(then.turn, then.full + then.room, clock);
+        if let Some(then) = going.overtaken.filter(|then| then.clock < clock) {
+            let others = self.turns.between(then.turn, then.clock, clock);
             if let Some(going) = self.get(id) {
                 going.others = others;
             }
@@ -294,7 +298,7 @@ impl Requests {
         let (full, room, turn) = (counters.full, counters.room, self.turns.current());
         for young in std::mem::take(&mut self.young) {
             if let Some(going) = self.get(young).filter(|it| it.stage == Stage::Inserted) {
-                going.overtaken = Some(Overtaken { at, full, room, turn });
+                going.overtaken = Some(Overtaken { at, full, room, clock, turn });
             }
         }
         if waited {

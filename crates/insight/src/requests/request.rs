@@ -1,6 +1,6 @@
 //! A request on its way, and the layers its time makes when it is done.
 
-use super::counters::{Counters, REASONS, UNKNOWN};
+use super::counters::{Counters, UNKNOWN};
 use super::log::{Stand, Stands};
 use super::order;
 use super::tasks::Arrival;
@@ -8,7 +8,7 @@ use crate::layer::Layer;
 use crate::life::{Confidence, Life};
 use base::{Duration, Instant, Sector, Sectors};
 use block::bio::BioId;
-use block::{ContextId, DispatchReason, Event, Flags, Op, RequestId};
+use block::{ContextId, DispatchReason, Event, Flags, HoldReason, Op, RequestId};
 
 /// Times in layers.
 pub(super) type Layers = Vec<(Layer, Duration)>;
@@ -30,6 +30,8 @@ pub(super) struct Overtaken {
     pub at: Instant,
     pub full: u64,
     pub room: u64,
+    /// For how long others had gone first.
+    pub clock: u64,
     pub turn: u64,
 }
 
@@ -58,6 +60,8 @@ pub(super) struct Going {
     /// The counters at its insertion.
     entered: Counters,
     pub overtaken: Option<Overtaken>,
+    /// Whether the device has room is known, and no guess.
+    pub knows_room: bool,
     /// When it was chosen, why, and for how long the device had no room then.
     chosen: Option<(Instant, u64)>,
     reason: Option<DispatchReason>,
@@ -68,6 +72,8 @@ pub(super) struct Going {
     /// What it was to the device and between, before it was issued as it is now.
     before: Vec<(Layer, Duration)>,
     completed: Instant,
+    /// What the device does for it: it serves its data, or flushes its cache.
+    serves: Layer,
     merged: u32,
     pub bios: Vec<BioId>,
     layers: Layers,
@@ -102,6 +108,7 @@ impl Going {
             flushing,
             entered: Counters::default(),
             overtaken: None,
+            knows_room: false,
             chosen: None,
             reason: None,
             was_issued: false,
@@ -109,6 +116,7 @@ impl Going {
             issued: event.at,
             before: Vec::new(),
             completed: event.at,
+            serves: if event.sectors.is_zero() { Layer::Flush } else { Layer::Device },
             merged: 0,
             bios: arrival.bio.into_iter().collect(),
             layers,
@@ -179,12 +187,13 @@ impl Going {
             return self.add_waiting(stands);
         }
         let (full, room) = self.overtaken.map_or((passed.full, passed.room), |then| {
-            (then.full - self.entered.full, then.room - self.entered.room)
+            let room = then.room - self.entered.room;
+            (then.full - self.entered.full, if self.knows_room { passed.room } else { room })
         });
         for (number, time) in passed.held.iter().enumerate().filter(|(_, time)| **time > 0) {
             let layer = match number {
                 UNKNOWN => Layer::Withheld,
-                _ => Layer::Held(REASONS[number]),
+                _ => Layer::Held(HoldReason::ALL[number]),
             };
             self.add(layer, *time);
         }
@@ -200,9 +209,12 @@ impl Going {
             let middle = overtaken.clamp(from, to);
             let (before, behind) = match held {
                 Some(UNKNOWN) => (Layer::Withheld, Layer::Withheld),
-                Some(number) => (Layer::Held(REASONS[number]), Layer::Held(REASONS[number])),
+                Some(number) => {
+                    let held = Layer::Held(HoldReason::ALL[number]);
+                    (held, held)
+                }
                 None if is_full => (Layer::Full, Layer::Others),
-                None if works => (Layer::Host, Layer::Others),
+                None if works && !self.knows_room => (Layer::Host, Layer::Others),
                 None => (Layer::Host, Layer::Host),
             };
             order::push(&mut self.layers, before, middle.since(from));
@@ -256,7 +268,7 @@ impl Going {
         } else {
             0
         };
-        self.add(Layer::Device, flush);
+        self.add(Layer::Flush, flush);
         self.add(Layer::Host, passed - flush);
     }
 
@@ -266,7 +278,8 @@ impl Going {
         match self.stage {
             Stage::Done => {
                 let service = self.completed.saturating_since(self.issued);
-                self.before.push((Layer::Device, service));
+                self.before.push((self.serves, service));
+                self.serves = Layer::Flush;
                 let issued = issued.max(self.completed).min(at);
                 self.before.push((Layer::Host, issued.saturating_since(self.completed)));
                 self.issued = issued;
@@ -327,7 +340,7 @@ impl Going {
             add(&mut layers, layer, time);
         }
         spare.push(std::mem::take(&mut self.layers));
-        add(&mut layers, Layer::Device, self.completed.saturating_since(self.issued));
+        add(&mut layers, self.serves, self.completed.saturating_since(self.issued));
         let told = told.filter(|told| *told >= self.completed);
         let untold = told.map_or(Duration::ZERO, |told| told.since(self.completed));
         add(&mut layers, Layer::Interrupt, untold);

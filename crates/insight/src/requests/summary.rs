@@ -48,24 +48,3 @@ impl Summary {
         self.parts.iter().flatten()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::requests::counters::REASONS;
-    use std::collections::BTreeSet;
-
-    #[test]
-    fn every_layer_has_a_place_of_its_own() {
-        use Layer::*;
-        let plain = [
-            Computing, Core, Pause, Task, Page, DirtyLimit, Lock, Journal, Tag, Throttle, Limits,
-            Plug, Withheld, Others, Full, Host, Requeued, Device, Interrupt,
-        ];
-        let held = REASONS.map(Held);
-        let all = plain.iter().chain(&held);
-        let places: BTreeSet<usize> = all.map(|layer| layer.place()).collect();
-        assert_eq!(places.len(), plain.len() + held.len());
-        assert_eq!(places.last(), Some(&(Layer::COUNT - 1)));
-    }
-}

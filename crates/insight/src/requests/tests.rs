@@ -145,7 +145,7 @@ fn what_is_absorbed_ends_in_the_survivor() {
 }
 
 #[test]
-fn data_with_a_flush_behind_is_with_the_device_twice() {
+fn data_with_a_flush_behind_is_with_the_device_and_then_flushed() {
     let issued = Instant::from_nanos(7_000);
     let bio = Some(BioId::from_bits(9));
     let events = [
@@ -156,7 +156,7 @@ fn data_with_a_flush_behind_is_with_the_device_twice() {
         event(9, 1, Action::Complete { issued }),
     ];
     let lives = lives(1, &events);
-    assert_eq!(micros(&lives[0].layers), [(Layer::Host, 4), (Layer::Device, 5)]);
+    assert_eq!(micros(&lives[0].layers), [(Layer::Host, 4), (Layer::Device, 3), (Layer::Flush, 2)]);
 }
 
 #[test]

@@ -252,7 +252,7 @@ impl<'a> Case<'a> {
 
     /// How sure it is what parts of a caller's time are that a recording does not state.
     fn confidence(&self, caller: &Caller, parts: &[&Part]) -> Option<Confidence> {
-        let is_inferred = |it: &&Part| matches!(it.layer, Layer::Held(_) | Layer::Withheld);
+        let is_inferred = |it: &&Part| it.layer.is_held();
         let known = self.recording().filter(|_| parts.iter().any(is_inferred))?;
         known.confidence(&caller.job, caller.kind)
     }
@@ -323,8 +323,7 @@ impl<'a> Case<'a> {
 
 /// Whether time is spent waiting until the device gets a request.
 pub fn waits(layer: Layer) -> bool {
-    let held = matches!(layer, Layer::Held(_) | Layer::Withheld);
-    held || matches!(layer, Layer::Others | Layer::Full | Layer::Tag)
+    layer.is_held() || matches!(layer, Layer::Others | Layer::Full | Layer::Tag)
 }
 
 /// A time as people read it.
@@ -339,7 +338,7 @@ pub fn seconds(nanos: u64) -> String {
 
 fn line(part: &Part, unit: &str) -> String {
     let behind = match (&part.behind, part.layer) {
-        (Some(behind), Layer::Held(_) | Layer::Withheld) => format!(", for {behind}"),
+        (Some(behind), layer) if layer.is_held() => format!(", for {behind}"),
         (Some(behind), _) => format!(", behind {behind}"),
         (None, _) => String::new(),
     };

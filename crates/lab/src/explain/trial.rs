@@ -50,9 +50,8 @@ pub fn try_remedies(
     let mut tried: Vec<Tried> = rows.iter().zip(explained.iter()).map(known).collect();
     let wanted = explained.iter().enumerate().map(|(row, it)| want(row, it, &mut tried));
     let wanted: Vec<Wanted> = wanted.collect();
-    let used = |at: usize| {
-        wanted.iter().any(|it| !it.after.is_empty() && (it.before == at || it.has(at)))
-    };
+    let used =
+        |at: usize| wanted.iter().any(|it| !it.after.is_empty() && (it.before == at || it.has(at)));
     let first = plan.experiment.seeds[0];
     let missing = |(at, it): (usize, &Tried)| {
         let from = if used(at) { it.means.len() } else { seeds };

@@ -55,8 +55,7 @@ impl Row {
     }
 
     fn read_back(mut self) -> Result<Row, Error> {
-        self.tunables =
-            probe(&self.spec, self.model.name(), self.facts().clone(), &self.settings)?;
+        self.tunables = probe(&self.spec, self.model.name(), self.facts().clone(), &self.settings)?;
         Ok(self)
     }
 }
@@ -68,7 +67,9 @@ mod tests {
     use crate::plan::Plan;
 
     fn rows(text: &str) -> Vec<Row> {
-        let text = format!("{text}\n[[job]]\nrun = \"dd if=/dev/sda of=/dev/null bs=4k count=1\"");
+        let text = format!(
+            "{text}\n[[job]]\nname = \"dd\"\nrun = \"dd if=/dev/sda of=/dev/null bs=4k count=1\""
+        );
         Plan::new(Experiment::parse("test", &text).unwrap()).unwrap().rows
     }
 
@@ -101,7 +102,8 @@ mod tests {
 
     #[test]
     fn rows_that_do_the_same_are_known() {
-        let rows = rows("schedulers = [\"cfq@4.19\", \"deadline@4.19\", \"cfq@4.19:slice_idle=0\"]");
+        let rows =
+            rows("schedulers = [\"cfq@4.19\", \"deadline@4.19\", \"cfq@4.19:slice_idle=0\"]");
         assert!(rows[0].with_scheduler("deadline").unwrap().does_the_same(&rows[1]));
         assert!(rows[0].with_values(&[("slice_idle", 0)]).unwrap().does_the_same(&rows[2]));
         assert!(!rows[0].does_the_same(&rows[2]));

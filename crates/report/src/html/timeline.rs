@@ -32,7 +32,7 @@ fn deflate(bytes: &[u8]) -> Vec<u8> {
 fn head(timeline: &Timeline, columns: &Columns) -> Value {
     let pyramid = &timeline.pyramid;
     let names: Vec<&str> = timeline.kinds.iter().map(|it| it.name()).collect();
-    let is_held = |it: &Layer| matches!(it, Layer::Held(_) | Layer::Withheld);
+    let is_held = |it: &Layer| it.is_held();
     let held: Vec<bool> = timeline.kinds.iter().map(is_held).collect();
     json!({
         "title": timeline.title,

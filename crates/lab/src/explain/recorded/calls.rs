@@ -3,7 +3,7 @@
 use super::turns::{Pair, Watch};
 use crate::metrics::CallKind;
 use base::Duration;
-use block::{Action, ContextId, Event, Flags, Op, Syscall};
+use block::{Action, ContextId, Event, Op, Syscall};
 use insight::{Call, Confidence, Layer, Life, Segment};
 use std::collections::BTreeMap;
 
@@ -72,7 +72,7 @@ impl Requests {
             false => kinds.background += 1,
         }
         let guess = life.guess.unwrap_or(Confidence::Low);
-        for (layer, time) in life.layers.iter().filter(|it| is_held(it.0)) {
+        for (layer, time) in life.layers.iter().filter(|it| it.0.is_held()) {
             // The weakest guess of a request may be of another layer; of this one it is known.
             let has_reason = matches!(layer, Layer::Held(_));
             let guess = if has_reason { guess.max(Confidence::Medium) } else { guess };
@@ -82,18 +82,9 @@ impl Requests {
     }
 }
 
-fn is_held(layer: Layer) -> bool {
-    matches!(layer, Layer::Held(_) | Layer::Withheld)
-}
-
 /// For how long a request was withheld.
 pub(super) fn withheld(life: &Life) -> Duration {
-    life.layers.iter().filter(|it| is_held(it.0)).map(|it| it.1).sum()
-}
-
-/// Whether the device flushes its cache for a request.
-fn asks_for_flush(life: &Life) -> bool {
-    life.inserted.is_none() && (life.sectors.is_zero() || life.flags.intersects(Flags::PREFLUSH))
+    life.layers.iter().filter(|it| it.0.is_held()).map(|it| it.1).sum()
 }
 
 fn call_of(life: &Life, behind: Option<ContextId>, token: u64) -> Call {
@@ -134,13 +125,7 @@ fn path_of(life: &Life, behind: Option<ContextId>) -> Vec<Segment> {
                 }
                 add(layer, left, None);
             }
-            Layer::Held(_) | Layer::Withheld => add(layer, time, behind),
-            Layer::Device if asks_for_flush(life) => {
-                let data = if life.sectors.is_zero() { Duration::ZERO } else { life.service() };
-                let data = data.min(time);
-                add(Layer::Flush, time.saturating_sub(data), None);
-                add(layer, data, None);
-            }
+            _ if layer.is_held() => add(layer, time, behind),
             _ => add(layer, time, None),
         }
     }

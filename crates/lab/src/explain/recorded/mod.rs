@@ -25,7 +25,7 @@ use insight::Life;
 use insight::histogram::Layers;
 use insight::intervals::Intervals;
 use insight::phases::Phases;
-use insight::recorded::{Misfits, Stream};
+use insight::recorded::{Misfits, Stream, Told};
 use known::Labels;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -118,12 +118,14 @@ impl Sums {
         }
     }
 
-    fn see(&mut self, event: &Event) {
-        self.first.get_or_insert(event.at);
-        self.last = self.last.max(event.at);
-        self.requests.see(event);
-        self.phases.see(event);
-        self.intervals.see(event);
+    fn hear(&mut self, told: &Told) {
+        if let Told::Event(event) = told {
+            self.first.get_or_insert(event.at);
+            self.last = self.last.max(event.at);
+            self.requests.see(event);
+        }
+        self.phases.hear(told);
+        self.intervals.hear(told);
     }
 
     fn end(&mut self, life: &Life) {
@@ -179,10 +181,10 @@ pub fn explain(
     for record in records.by_ref() {
         let record = record?;
         survey.take(&record);
-        stream.take(&record, &mut |event| sums.see(event));
+        stream.take(&record, &mut |told| sums.hear(told));
         drain(&mut stream, &mut sums);
     }
-    stream.finish(&mut |event| sums.see(event));
+    stream.finish(&mut |told| sums.hear(told));
     drain(&mut stream, &mut sums);
     check_devices(&place, options.device.as_deref(), &survey.devices)?;
     if sums.requests.count() == 0 {

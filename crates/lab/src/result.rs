@@ -203,6 +203,12 @@ impl RunResult {
         Some(&self.jobs[*self.jobs.by_name.get(name)?])
     }
 
+    /// How programs failed, if any did, and what they said.
+    pub fn failures(&self) -> impl Iterator<Item = String> + '_ {
+        let failed = self.exits.iter().filter(|exit| exit.failed);
+        failed.map(|exit| format!("{} {}: {}", exit.job, exit.how, exit.messages.join("; ")))
+    }
+
     /// Whether every program ended as it should have.
     pub fn succeeded(&self) -> bool {
         self.exits.iter().all(|exit| !exit.failed)

@@ -368,11 +368,9 @@ fn said(report: &Report) -> Vec<String> {
         Some((_, rows)) => rows.push(row),
         None => all.push((line, vec![row])),
     };
-    let exits = |row: usize| report.results_of(row).iter().flat_map(|result| &result.exits);
     for row in 0..rows {
-        for exit in exits(row).filter(|it| it.failed) {
-            add(format!("{} {}: {}", exit.job, exit.how, exit.messages.join("; ")), row);
-        }
+        let failures = report.results_of(row).iter().flat_map(|result| result.failures());
+        failures.for_each(|line| add(line, row));
     }
     for row in 0..rows {
         let first = report.results_of(row).iter().take(1).flat_map(|result| &result.exits);

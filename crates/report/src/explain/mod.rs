@@ -4,7 +4,7 @@ pub mod recording;
 
 use crate::grid::wrap;
 use crate::style::{Paint, Style};
-use insight::Call;
+use insight::{Call, Segment};
 use lab::explain::Explained;
 use lab::explain::account::{Caller, Part};
 use lab::explain::finding::{Finding, Gain, Remedy};
@@ -45,6 +45,7 @@ pub fn document(explained: &[Explained]) -> Value {
             "model": it.result.model,
             "seed": it.result.seed,
             "elapsed_ns": it.result.elapsed.as_nanos(),
+            "failures": it.result.failures().collect::<Vec<_>>(),
             "callers": it.callers,
             "findings": it.findings,
             "slowest": it.callers.iter().flat_map(|caller| slowest_json(it, caller))
@@ -90,6 +91,9 @@ fn row(it: &Explained, slow: usize, style: &Style) -> String {
         result.seed
     );
     let mut out = format!("{}\n", style.painted(&title, Some(Paint::Heading)));
+    for failure in result.failures() {
+        out.push_str(&paragraph(&format!("{failure}."), style, "  ", "    "));
+    }
     for caller in &it.callers {
         out.push_str(&paragraph(&caller_line(caller, "calls"), style, "  ", "    "));
     }
@@ -149,18 +153,32 @@ pub(crate) fn part_words(part: &Part, caller: &Caller) -> String {
     format!("{:.1} % {}{whose}{behind}", 100.0 * share(part, caller), part.layer)
 }
 
-fn finding_text(number: usize, it: &Finding, style: &Style) -> String {
+/// What was found, in a line.
+pub(crate) fn title_of(it: &Finding) -> String {
     let weight = if it.is_cause() { "" } else { "note: " };
-    let title = format!("{number}. {weight}{} [{}]", it.title, it.name);
-    let mut out = paragraph(&style.painted(&title, Some(Paint::Heading)), style, "  ", "     ");
-    let cost = format!(
-        "Cost: {} of {}'s {}s, {:.0} % of their time",
+    format!("{weight}{} [{}]", it.title, it.name)
+}
+
+/// Who lost how much.
+pub(crate) fn cost(it: &Finding) -> String {
+    format!(
+        "{} of {}'s {}s, {:.0} % of their time",
         time(it.cost.as_nanos()),
         it.victim,
         it.kind.name(),
         100.0 * it.share
-    );
-    out.push_str(&paragraph(&cost, style, INDENT, HANGING));
+    )
+}
+
+/// What to change. Nobody has to change anything for a note.
+pub(crate) fn changes(it: &Finding) -> impl Iterator<Item = String> + '_ {
+    it.remedies.iter().filter(|_| it.is_cause()).map(remedy_text)
+}
+
+fn finding_text(number: usize, it: &Finding, style: &Style) -> String {
+    let title = format!("{number}. {}", title_of(it));
+    let mut out = paragraph(&style.painted(&title, Some(Paint::Heading)), style, "  ", "     ");
+    out.push_str(&paragraph(&format!("Cost: {}", cost(it)), style, INDENT, HANGING));
     out.push_str(&paragraph(&format!("Why: {}", it.mechanism), style, INDENT, HANGING));
     if let Some(confidence) = it.confidence {
         let text = format!(
@@ -172,20 +190,14 @@ fn finding_text(number: usize, it: &Finding, style: &Style) -> String {
     for evidence in &it.evidence {
         out.push_str(&paragraph(&format!("· {evidence}"), style, INDENT, HANGING));
     }
-    // Nobody has to change anything for a note.
-    for remedy in it.remedies.iter().filter(|_| it.is_cause()) {
-        out.push_str(&paragraph(
-            &format!("Change: {}", remedy_text(remedy)),
-            style,
-            INDENT,
-            HANGING,
-        ));
+    for change in changes(it) {
+        out.push_str(&paragraph(&format!("Change: {change}"), style, INDENT, HANGING));
     }
     out
 }
 
 /// What to type, and what comes of it.
-pub(crate) fn remedy_text(remedy: &Remedy) -> String {
+fn remedy_text(remedy: &Remedy) -> String {
     let gain = match &remedy.gain {
         Some(gain) => format!("  ({})", gain_text(gain)),
         None if remedy.change.is_some() => "  (not tried)".to_string(),
@@ -215,15 +227,9 @@ fn gain_text(gain: &Gain) -> String {
 fn slow_calls(it: &Explained, slow: usize, style: &Style) -> String {
     let mut out = String::new();
     for (caller, call) in it.slowest(slow) {
-        let title = format!(
-            "  {} {} at {:.6} s took {}",
-            caller.job,
-            caller.kind.name(),
-            call.entered.as_nanos() as f64 / 1e9,
-            time(call.took().as_nanos())
-        );
+        let title = format!("  {}", slow_title(caller, call));
         out.push_str(&format!("\n{}\n", style.painted(&title, Some(Paint::Heading))));
-        for piece in joined(call) {
+        for piece in pieces(call) {
             let whose = it.name_of(piece.who);
             let behind = piece.behind.map(|who| format!(" behind {}", it.name_of(who)));
             out.push_str(&format!(
@@ -238,10 +244,17 @@ fn slow_calls(it: &Explained, slow: usize, style: &Style) -> String {
     out
 }
 
+/// Which of the slow calls it is.
+pub(crate) fn slow_title(caller: &Caller, call: &Call) -> String {
+    let began = call.entered.as_nanos() as f64 / 1e9;
+    let took = time(call.took().as_nanos());
+    format!("{} of {} at {began:.6} s took {took}", caller.kind.name(), caller.job)
+}
+
 /// The pieces of a call that take a thousandth of it at least.
-fn joined(call: &Call) -> Vec<insight::Segment> {
+pub(crate) fn pieces(call: &Call) -> impl Iterator<Item = &Segment> {
     let least = call.took().as_nanos() / 1000;
-    call.path.iter().copied().filter(|it| it.length().as_nanos() > least).collect()
+    call.path.iter().filter(move |it| it.length().as_nanos() > least)
 }
 
 /// A time as people read it.

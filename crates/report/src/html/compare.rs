@@ -1,5 +1,6 @@
 //! The page of a comparison.
 
+use super::shown;
 use super::{Curves, Distributions, Finding, Page, Table};
 use crate::grid::Grid;
 use crate::text;
@@ -11,8 +12,10 @@ use lab::quantity::{Kind, human};
 use lab::summary::Summary;
 use std::time::Duration;
 
-/// A timeline has so many requests at most, so that the page stays below 20 MB.
-const MOST: usize = 500_000;
+/// What is said of waiting, and of arrows.
+const ARROWS: &str = "A request waits for one thing at a time here: while the scheduler withholds \
+    requests, it is held. Else, while the device has as many commands as it takes, others go first. \
+    Arrows lead from the task whose request was the last under way to the one that asks next.";
 /// Values of a curve.
 const WINDOWS: usize = 300;
 
@@ -31,7 +34,7 @@ pub fn page(
     };
     let finding = |it: String| Finding { title: it, ..Finding::default() };
     let (curves, distributions) = (curves(&recorded), recorded.iter().map(distributions).collect());
-    let cut: Vec<bool> = recorded.iter_mut().map(|run| run.cut(MOST)).collect();
+    let shown = shown::cut(&mut recorded, experiment.seeds[0]);
     let story = Some(experiment.story.clone()).filter(|it| !it.is_empty());
     Page {
         title: title.to_string(),
@@ -42,7 +45,7 @@ pub fn page(
         curves,
         distributions,
         findings: sentences.into_iter().map(finding).collect(),
-        remark: remark(report, &recorded, cut.contains(&true)),
+        remark: shown::remark(shown, ARROWS),
         timelines: recorded.into_iter().map(Timeline::of).collect(),
         ..Page::default()
     }
@@ -124,24 +127,4 @@ pub(super) fn distributions_of(whose: &str, of: &str, spreads: &[Spread]) -> Dis
             rows: spreads.iter().map(row).collect(),
         },
     }
-}
-
-/// Which runs are shown, and which are not.
-fn remark(report: &Report, recorded: &[Recorded], is_cut: bool) -> String {
-    let seed = report.plan.experiment.seeds[0];
-    let shown = match recorded {
-        [] => return "No run can be shown request by request.".to_string(),
-        [only] => format!("Shown is {}", only.title),
-        [one, other, ..] => format!("Shown are {} and {}", one.title, other.title),
-    };
-    let cut = match is_cut {
-        true => format!(", of each run the first {MOST} requests"),
-        false => String::new(),
-    };
-    format!(
-        "{shown} with seed {seed}{cut}. A request waits for one thing at a time here: while the \
-         scheduler withholds requests, it is held. Else, while the device has a command, others go \
-         first. Arrows lead from the task whose request was the last under way to the one that \
-         asks next."
-    )
 }

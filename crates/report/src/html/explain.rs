@@ -2,8 +2,9 @@
 //! calls piece by piece.
 
 use super::compare::{curves, distributions_of};
+use super::shown;
 use super::{CallerRow, Callers, Distributions, Finding, Page, Place, Table};
-use crate::explain::{part_words, remedy_text, share, time};
+use crate::explain::{changes, cost, part_words, pieces, share, slow_title, time, title_of};
 use insight::timeline::{Recorded, spread};
 use insight::{Call, Timeline};
 use lab::explain::Explained;
@@ -11,12 +12,11 @@ use lab::explain::account::{Caller, Part};
 use lab::explain::finding::Finding as Found;
 use lab::plan::Plan;
 
-/// A timeline has so many requests at most, so that the page stays below 20 MB.
-const MOST: usize = 500_000;
 /// Of each row the times of so many callers are spread out.
 const SPREAD: usize = 4;
-/// Pieces of a path that take less of it than one of so many are not listed.
-const LEAST: u64 = 1000;
+/// What is said of arrows.
+const ARROWS: &str = "Arrows are the critical paths of calls: they lead from the task that was \
+    waited for to the one that could go on.";
 
 /// Everything that is said of a plan's rows, with the runs that are shown and so many slow calls.
 pub fn page(
@@ -31,8 +31,8 @@ pub fn page(
         title => title,
     };
     let curves = curves(&recorded);
-    let cut: Vec<bool> = recorded.iter_mut().map(|run| run.cut(MOST)).collect();
     let shown = recorded.len();
+    let remark = shown::cut(&mut recorded, experiment.seeds[0]);
     Page {
         title: title.to_string(),
         about: about(plan, explained),
@@ -43,7 +43,7 @@ pub fn page(
         distributions: explained.iter().flat_map(distributions).collect(),
         findings: numbered(explained, shown).flat_map(|(it, run)| findings(it, run)).collect(),
         slow: numbered(explained, shown).flat_map(|(it, run)| slow(it, run, slowest)).collect(),
-        remark: remark(plan, &recorded, cut.contains(&true)),
+        remark: shown::remark(remark, ARROWS),
         timelines: recorded.into_iter().map(Timeline::of).collect(),
         ..Page::default()
     }
@@ -117,25 +117,16 @@ fn findings(it: &Explained, run: Option<usize>) -> Vec<Finding> {
 }
 
 fn finding(it: &Explained, found: &Found, run: Option<usize>) -> Finding {
-    let weight = if found.is_cause() { "" } else { "note: " };
     let (since, length) = found.first;
     let place =
         run.map(|run| Place::Time { run, from: since.as_nanos(), to: (since + length).as_nanos() });
-    // Nobody has to change anything for a note.
-    let remedies = found.remedies.iter().filter(|_| found.is_cause());
     Finding {
         whose: it.label(),
-        title: format!("{weight}{} [{}]", found.title, found.name),
-        cost: format!(
-            "{} of {}'s {}s, {:.0} % of their time",
-            time(found.cost.as_nanos()),
-            found.victim,
-            found.kind.name(),
-            100.0 * found.share
-        ),
+        title: title_of(found),
+        cost: cost(found),
         evidence: found.evidence.clone(),
         mechanism: found.mechanism.to_string(),
-        changes: remedies.map(remedy_text).collect(),
+        changes: changes(found).collect(),
         place,
     }
 }
@@ -151,17 +142,8 @@ fn slow(it: &Explained, run: Option<usize>, most: usize) -> Vec<(Table, Option<P
 }
 
 fn path(it: &Explained, caller: &Caller, call: &Call) -> Table {
-    let caption = format!(
-        "{}: {} of {} at {:.6} s took {}",
-        it.label(),
-        caller.kind.name(),
-        caller.job,
-        call.entered.as_nanos() as f64 / 1e9,
-        time(call.took().as_nanos())
-    );
-    let least = call.took().as_nanos() / LEAST;
-    let pieces = call.path.iter().filter(|it| it.length().as_nanos() > least);
-    let rows = pieces.map(|piece| {
+    let caption = format!("{}: {}", it.label(), slow_title(caller, call));
+    let rows = pieces(call).map(|piece| {
         let after = time(piece.from.saturating_since(call.entered).as_nanos());
         let behind = piece.behind.map(|who| it.name_of(who).to_string());
         let cells = [
@@ -190,22 +172,4 @@ fn distributions(it: &Explained) -> Vec<Distributions> {
         distributions_of(&whose, "calls", &spread::of_times(caller.by_layer.clone()))
     };
     it.callers.iter().take(SPREAD).map(one).collect()
-}
-
-/// Which runs are shown, and which are not.
-fn remark(plan: &Plan, recorded: &[Recorded], is_cut: bool) -> String {
-    let seed = plan.experiment.seeds[0];
-    let titles: Vec<&str> = recorded.iter().map(|it| it.title.as_str()).collect();
-    if titles.is_empty() {
-        return "No run can be shown request by request.".to_string();
-    }
-    let cut = match is_cut {
-        true => format!(", of each run the first {MOST} requests"),
-        false => String::new(),
-    };
-    format!(
-        "Shown: {}, with seed {seed}{cut}. Arrows are the critical paths of calls: they lead from \
-         the task that was waited for to the one that could go on.",
-        titles.join(" and ")
-    )
 }

@@ -11,6 +11,7 @@ mod escape;
 pub mod explain;
 mod findings;
 mod sections;
+mod shown;
 mod timeline;
 
 use crate::style::Paint;

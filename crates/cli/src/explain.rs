@@ -8,6 +8,7 @@ use crate::progress;
 use crate::terminal::style;
 use lab::Error;
 use lab::experiment::input::{self, FileKind};
+use lab::explain::focus::Focus;
 use lab::explain::{Options, explain as explain_plan, recorded};
 use lab::plan::Plan;
 use report::explain::recording::{self, Wanted};
@@ -15,6 +16,8 @@ use std::path::Path;
 
 /// Seeds with which a remedy is tried.
 const TRIALS: usize = 2;
+/// The option that says which calls are looked at.
+const METRIC: &str = "--metric";
 /// So many of the slowest calls of each row are on a page.
 const SLOWEST: usize = 5;
 
@@ -34,7 +37,8 @@ pub fn explain(asked: &ExplainOptions) -> Result<bool, Error> {
     let slowest = asked.slow.unwrap_or_default();
     let on_page = asked.slow.unwrap_or(SLOWEST);
     let kept = if html.is_some() { on_page } else { slowest };
-    let options = Options { slowest: kept, trials: asked.trials.unwrap_or(TRIALS) };
+    let focus = focus(&plan)?;
+    let options = Options { focus, slowest: kept, trials: asked.trials.unwrap_or(TRIALS) };
     events_to.map_or(Ok(()), |_| events::check_plan(&plan))?;
     let explained = progress::with_bar(|progress| explain_plan(&plan, options, progress))?;
     if let Some(file) = events_to {
@@ -52,6 +56,14 @@ pub fn explain(asked: &ExplainOptions) -> Result<bool, Error> {
     let text = || report::explain::text(&plan, &explained, slowest, &style);
     let document = || report::json::to_text(&report::explain::document(&explained));
     write(json.as_ref(), document, || style.text(&text()).into_owned())
+}
+
+/// The calls that are to be looked at, if not all: those that a figure is of which somebody asks
+/// for. One that an experiment names is what its schedulers are judged by.
+fn focus(plan: &Plan) -> Result<Option<Focus>, Error> {
+    let place = plan.experiment.metric.as_ref().map(|(_, place)| place.as_str());
+    let asked = plan.metric.as_ref().filter(|_| place == Some(METRIC));
+    asked.map(|figure| Focus::of(figure, METRIC)).transpose()
 }
 
 /// Where the page is wanted, if it is.

@@ -1,13 +1,12 @@
 //! Calls added up: who called, how long it took, and where that time went.
 
+use super::focus::Only;
 use crate::metrics::CallKind;
-use crate::plan::Row;
 use base::{Duration, Histogram, Instant};
 use block::ContextId;
 use insight::{Call, Layer, Segment};
-use machine::{Observer, TaskInfo};
 use serde::{Serialize, Serializer};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// So many of the slowest calls of each caller are kept at least.
 pub const SLOWEST: usize = 3;
@@ -69,14 +68,11 @@ pub struct Part {
     pub first_for: Duration,
 }
 
-/// Tasks as they are met.
-#[derive(Debug, Default)]
-pub struct Names(BTreeMap<ContextId, (String, Option<usize>)>);
-
 /// What is added up while a run goes on.
 #[derive(Debug)]
 pub struct Account {
     slowest: usize,
+    only: Option<Only>,
     callers: BTreeMap<(ContextId, CallKind), Sums>,
 }
 
@@ -90,44 +86,23 @@ struct Sums {
     by_layer: BTreeMap<Option<Layer>, Histogram>,
 }
 
-impl Observer for Names {
-    fn meet(&mut self, who: &TaskInfo) {
-        self.0.insert(who.context, (who.name.clone(), who.job));
-    }
-
-    fn see(&mut self, _event: &block::Event) {}
-}
-
-impl Names {
-    /// The name of a task: its job's, or what the kernel calls it.
-    pub fn of(&self, row: &Row, context: ContextId) -> String {
-        match self.0.get(&context) {
-            Some((_, Some(job))) => match row.programs().nth(*job) {
-                Some((number, _)) => row.jobs[number].job.name.clone(),
-                None => "preparation".to_string(),
-            },
-            Some((name, None)) => name.clone(),
-            None => "interrupt".to_string(),
-        }
-    }
-}
-
-impl Names {
-    /// The names of all tasks.
-    pub fn all(&self, row: &Row) -> Vec<(ContextId, String)> {
-        self.0.keys().map(|context| (*context, self.of(row, *context))).collect()
-    }
-}
-
 impl Account {
     /// Keeps so many slow calls of each caller.
     pub fn new(slowest: usize) -> Account {
-        Account { slowest: slowest.max(SLOWEST), callers: BTreeMap::new() }
+        Account { slowest: slowest.max(SLOWEST), only: None, callers: BTreeMap::new() }
+    }
+
+    /// Takes note of these calls and no others.
+    pub fn only(self, only: Only) -> Account {
+        Account { only: Some(only), ..self }
     }
 
     /// Takes note of a call.
     pub fn add(&mut self, call: Call) {
         let kind = CallKind::of(call.call);
+        if self.only.as_ref().is_some_and(|it| !it.has(call.task, kind, call.took())) {
+            return;
+        }
         let sums = self.callers.entry((call.task, kind)).or_default();
         sums.calls += 1;
         sums.unfinished += u64::from(call.is_unfinished);
@@ -135,6 +110,11 @@ impl Account {
         sums.by_layer.entry(None).or_default().record(call.took());
         sums.add_parts(&call.path);
         sums.keep(call, self.slowest);
+    }
+
+    /// The tasks that have called.
+    pub fn tasks(&self) -> BTreeSet<ContextId> {
+        self.callers.keys().map(|(task, _)| *task).collect()
     }
 
     /// Who called, by the names of tasks, those whose calls took longest first.

@@ -1,9 +1,10 @@
 //! What detectors look at: a row of a plan with what came of it, or a recording; and who called.
 
 use super::account::{Caller, Part};
+use super::actors::{Actor, Actors};
 use super::finding::{Change, Finding, Remedy, Weight};
 use super::recorded::Known;
-use crate::plan::{PlannedJob, Row};
+use crate::plan::Row;
 use crate::quantity::{Kind, human};
 use crate::result::RunResult;
 use crate::scheduler_spec::SchedulerSpec;
@@ -38,6 +39,8 @@ pub enum Of<'a> {
         row: &'a Row,
         /// What came of it.
         result: &'a RunResult,
+        /// Who took part.
+        actors: &'a Actors,
     },
     /// A recording.
     Recording(&'a Known),
@@ -68,9 +71,22 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// The jobs of a run.
-    pub fn jobs(&self) -> &'a [PlannedJob] {
-        self.row().map_or(&[], |row| &row.jobs)
+    /// Who took part in a run.
+    pub fn actors(&self) -> Option<&'a Actors> {
+        match self.of {
+            Of::Run { actors, .. } => Some(actors),
+            Of::Recording(_) => None,
+        }
+    }
+
+    /// The jobs of a run, and sections of them.
+    pub fn jobs(&self) -> impl Iterator<Item = &'a Actor> + use<'a> {
+        self.actors().into_iter().flat_map(Actors::jobs)
+    }
+
+    /// One of them.
+    pub fn job(&self, name: &str) -> Option<&'a Actor> {
+        self.actors()?.named(name).filter(|it| it.is_job)
     }
 
     /// The scheduler, where it is one of ours.
@@ -147,7 +163,7 @@ impl<'a> Case<'a> {
     /// Whether a task is the kernel's own.
     pub fn is_kernel(&self, name: &str) -> bool {
         match self.of {
-            Of::Run { row, .. } => !row.jobs.iter().any(|it| it.job.name == name),
+            Of::Run { actors, .. } => !actors.named(name).is_some_and(|it| it.is_job),
             Of::Recording(_) => KERNEL.iter().any(|it| name.starts_with(it)),
         }
     }
@@ -155,9 +171,8 @@ impl<'a> Case<'a> {
     /// Whether somebody is of the idle class.
     pub fn is_idle_class(&self, name: &str) -> bool {
         match self.of {
-            Of::Run { row, .. } => {
-                let job = row.jobs.iter().find(|it| it.job.name == name);
-                job.is_some_and(|it| it.job.ioprio.class == IoprioClass::Idle)
+            Of::Run { actors, .. } => {
+                actors.named(name).is_some_and(|it| it.ioprio.class == IoprioClass::Idle)
             }
             Of::Recording(known) => known.idle_class.contains(name),
         }
@@ -305,6 +320,11 @@ impl<'a> Case<'a> {
             false => format!("echo {value} > /sys/block/{}/queue/{name}", self.disk()),
         };
         Some(Remedy::tried(command, Change::Setting(name, value)))
+    }
+
+    /// The device gets one command at a time.
+    pub fn one_at_a_time(&self) -> Remedy {
+        Remedy::told(format!("echo 1 > /sys/block/{}/device/queue_depth", self.disk()))
     }
 
     /// The kernel's schedulers that do nothing of their own, and those with deadlines.

@@ -2,9 +2,11 @@
 //! detectors look at what comes of it. What they advise is tried in the simulator.
 
 pub mod account;
+pub mod actors;
 mod case;
 pub mod detectors;
 pub mod finding;
+pub mod focus;
 pub mod recorded;
 mod trial;
 
@@ -13,16 +15,21 @@ use crate::parallel;
 use crate::plan::{Plan, Row};
 use crate::worlds;
 use crate::{RunResult, SchedulerSpec, World};
-use account::{Account, Caller, Names};
+use account::{Account, Caller};
+use actors::Actors;
 use case::{Case, Of};
 use finding::Finding;
+use focus::{Focus, Only};
 use insight::{Call, Calls};
-use machine::Several;
+use machine::TaskInfo;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use trial::Figures;
 
 /// How much is asked for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
+    /// Calls that are looked at, if not all.
+    pub focus: Option<Focus>,
     /// So many of the slowest calls are kept.
     pub slowest: usize,
     /// So many seeds are run for each change that is tried; none, and none is.
@@ -38,8 +45,12 @@ pub struct Explained {
     pub callers: Vec<Caller>,
     /// What was found, the dearest cause first.
     pub findings: Vec<Finding>,
-    /// Names of tasks, for the paths of slow calls.
-    pub names: Vec<(block::ContextId, String)>,
+    /// Who took part.
+    pub actors: Actors,
+    /// Which calls were looked at, if not all, in a sentence.
+    pub looked_at: Option<String>,
+    /// The figures that changes are to make better, if no program failed.
+    figures: Option<Figures>,
 }
 
 impl Explained {
@@ -56,12 +67,6 @@ impl Explained {
         all.sort_by_key(|(_, call)| std::cmp::Reverse(call.took()));
         all.truncate(most);
         all
-    }
-
-    /// What a task is called here.
-    pub fn name_of(&self, context: block::ContextId) -> &str {
-        let found = self.names.iter().find(|(known, _)| *known == context);
-        found.map_or("interrupt", |(_, name)| name.as_str())
     }
 }
 
@@ -107,19 +112,26 @@ pub fn calls_of(
     sink: impl FnMut(Call),
 ) -> Result<RunResult, Error> {
     let mut calls = Calls::new(Some(row.facts().queue_depth), sink);
-    worlds::watch(plan, row, seed, &mut calls)
+    worlds::watch(plan, row, seed, &mut calls).map(|(result, _)| result)
 }
 
-/// The same, while the names of tasks are written down.
-fn watched(
+/// Runs a row in the simulator with a seed, and adds its calls up; all tasks come with it.
+fn added_up(
     plan: &Plan,
     row: &Row,
     seed: u64,
-    names: &mut Names,
-    sink: impl FnMut(Call),
-) -> Result<RunResult, Error> {
-    let mut calls = Calls::new(Some(row.facts().queue_depth), sink);
-    worlds::watch(plan, row, seed, &mut Several(vec![&mut calls, names]))
+    mut account: Account,
+) -> Result<(RunResult, Vec<TaskInfo>, Account), Error> {
+    let add = |call: Call| account.add(call);
+    let mut calls = Calls::new(Some(row.facts().queue_depth), add);
+    let (result, tasks) = worlds::watch(plan, row, seed, &mut calls)?;
+    drop(calls);
+    Ok((result, tasks, account))
+}
+
+/// The callers of an account by the names of actors.
+fn named(account: Account, actors: &Actors) -> Vec<Caller> {
+    account.finish(|task| actors.name(task).to_string())
 }
 
 /// Explains each row of a plan with its first seed. `progress` is told how many runs are done, and
@@ -150,22 +162,81 @@ fn explain_rows(
     runs: &Runs<'_>,
 ) -> Result<Vec<Explained>, Error> {
     runs.more(rows.len());
-    let examine = |row: &&Row| examine(plan, row, options.slowest);
+    let examine = |row: &&Row| examine(plan, row, &options);
     let mut explained = parallel::each(rows, parallel::threads(), examine, || runs.done())?;
     if options.trials > 0 {
-        trial::try_remedies(plan, rows, &mut explained, options.trials, runs)?;
+        trial::try_remedies(plan, rows, &mut explained, &options, runs)?;
     }
     Ok(explained)
 }
 
 /// Says where the time of a row went; nothing is tried yet.
-fn examine(plan: &Plan, row: &Row, slowest: usize) -> Result<Explained, Error> {
+fn examine(plan: &Plan, row: &Row, options: &Options) -> Result<Explained, Error> {
     let seed = plan.experiment.seeds[0];
-    let (mut account, mut names) = (Account::new(slowest), Names::default());
-    let result = watched(plan, row, seed, &mut names, |call| account.add(call))?;
-    let callers = account.finish(|task| names.of(row, task));
-    let findings =
-        detectors::detect(&Case { of: Of::Run { row, result: &result }, callers: &callers });
-    let names = names.all(row);
-    Ok(Explained { result, callers, findings, names })
+    let (result, tasks, account) = added_up(plan, row, seed, Account::new(options.slowest))?;
+    let actors = Actors::of(row, &tasks, &account.tasks());
+    let mut callers = named(account, &actors);
+    let figures = trial::figures_of(&callers, options.focus.as_ref());
+    let mut explained = Explained {
+        figures: result.succeeded().then_some(figures),
+        actors,
+        looked_at: None,
+        callers: Vec::new(),
+        findings: Vec::new(),
+        result,
+    };
+    if let Some(focus) = &options.focus {
+        let found = focused(plan, row, options, &explained.actors, &callers)?;
+        explained.look_at(focus, found, &mut callers);
+    }
+    let of = Of::Run { row, result: &explained.result, actors: &explained.actors };
+    explained.findings = detectors::detect(&Case { of, callers: &callers });
+    explained.callers = callers;
+    if let Some(focus) = &options.focus {
+        explained.callers.retain(|it| focus.is_about(&it.job, it.kind));
+        explained.findings.retain(|it| focus.is_about(&it.victim, it.kind));
+    }
+    Ok(explained)
+}
+
+/// The calls that are to be looked at, and who made them; nothing if there is none. The row runs
+/// once more, for only now is it known which they are.
+fn focused(
+    plan: &Plan,
+    row: &Row,
+    options: &Options,
+    actors: &Actors,
+    callers: &[Caller],
+) -> Result<Option<(Only, Vec<Caller>)>, Error> {
+    let only = options.focus.as_ref().and_then(|it| it.only(actors, callers));
+    let Some(only) = only else { return Ok(None) };
+    let account = Account::new(options.slowest).only(only.clone());
+    let (_, _, account) = added_up(plan, row, plan.experiment.seeds[0], account)?;
+    Ok(Some((only, named(account, actors))))
+}
+
+impl Explained {
+    /// Puts those in the place of all calls of their callers.
+    fn look_at(
+        &mut self,
+        focus: &Focus,
+        found: Option<(Only, Vec<Caller>)>,
+        callers: &mut Vec<Caller>,
+    ) {
+        let calls = |of: &[Caller]| -> u64 {
+            let its = of.iter().filter(|it| focus.is_about(&it.job, it.kind));
+            its.map(|it| it.calls).sum()
+        };
+        let all = calls(callers);
+        callers.retain(|it| !focus.is_about(&it.job, it.kind));
+        self.looked_at = Some(match found {
+            Some((only, few)) => {
+                let sentence = focus.sentence(calls(&few), all, &only);
+                callers.extend(few);
+                callers.sort_by_key(|it| std::cmp::Reverse(it.total));
+                sentence
+            }
+            None => focus.nothing(),
+        });
+    }
 }

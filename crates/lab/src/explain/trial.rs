@@ -1,9 +1,11 @@
 //! Whether what is advised helps: the same load with the change, seed by seed. All runs of all
 //! rows are spread over the cores, and none is run twice.
 
-use super::account::{Account, Caller, Names};
+use super::account::{Account, Caller};
+use super::actors::Actors;
 use super::finding::{Change, Finding, Gain, Remedy, Weight};
-use super::{Explained, Runs, watched};
+use super::focus::Focus;
+use super::{Explained, Options, Runs, added_up, named};
 use crate::error::Error;
 use crate::metrics::CallKind;
 use crate::parallel;
@@ -16,16 +18,16 @@ const MOST_CAUSES: usize = 6;
 /// What makes calls shorter by less than this is no remedy.
 const LEAST: f64 = 1.25;
 
-/// The mean of calls, by job and kind.
-type Means = BTreeMap<Victim, Duration>;
+/// The mean of calls, or the figure that was asked for, by job and kind.
+pub type Figures = BTreeMap<Victim, Duration>;
 /// A job and a kind of calls.
 type Victim = (String, CallKind);
 
 /// A row as it is or with a change, and what came of it, seed by seed.
 struct Tried {
     row: Row,
-    /// What is known; nothing where a program failed.
-    means: Vec<Option<Means>>,
+    /// What is known of it; nothing where a program failed.
+    figures: Vec<Option<Figures>>,
 }
 
 /// Which of those that are tried a row and its changes are.
@@ -40,12 +42,13 @@ pub fn try_remedies(
     plan: &Plan,
     rows: &[&Row],
     explained: &mut [Explained],
-    seeds: usize,
+    options: &Options,
     runs: &Runs<'_>,
 ) -> Result<(), Error> {
+    let seeds = options.trials;
     let known = |(row, it): (&&Row, &Explained)| Tried {
         row: (*row).clone(),
-        means: vec![means_of(&it.callers, it.result.succeeded())],
+        figures: vec![it.figures.clone()],
     };
     let mut tried: Vec<Tried> = rows.iter().zip(explained.iter()).map(known).collect();
     let wanted = explained.iter().enumerate().map(|(row, it)| want(row, it, &mut tried));
@@ -54,21 +57,21 @@ pub fn try_remedies(
         |at: usize| wanted.iter().any(|it| !it.after.is_empty() && (it.before == at || it.has(at)));
     let first = plan.experiment.seeds[0];
     let missing = |(at, it): (usize, &Tried)| {
-        let from = if used(at) { it.means.len() } else { seeds };
+        let from = if used(at) { it.figures.len() } else { seeds };
         (from..seeds).map(move |seed| (at, first.saturating_add(seed as u64))).collect::<Vec<_>>()
     };
     let missing: Vec<(usize, u64)> = tried.iter().enumerate().flat_map(missing).collect();
     runs.more(missing.len());
-    let run = |(at, seed): &(usize, u64)| run(plan, &tried[*at].row, *seed);
-    let means = parallel::each(&missing, parallel::threads(), run, || runs.done())?;
-    for ((at, _), means) in missing.iter().zip(means) {
-        tried[*at].means.push(means);
+    let run = |(at, seed): &(usize, u64)| run(plan, &tried[*at].row, *seed, options.focus.as_ref());
+    let figures = parallel::each(&missing, parallel::threads(), run, || runs.done())?;
+    for ((at, _), figures) in missing.iter().zip(figures) {
+        tried[*at].figures.push(figures);
     }
     for (wanted, it) in wanted.iter().zip(explained) {
-        let means = |at: usize| &tried[at].means[..seeds.min(tried[at].means.len())];
+        let figures = |at: usize| &tried[at].figures[..seeds.min(tried[at].figures.len())];
         let after = |change: &Change| wanted.after.iter().find(|it| it.0 == *change);
         judge(&mut it.findings, |change| {
-            after(change).map(|(_, after)| (means(wanted.before), means(*after)))
+            after(change).map(|(_, after)| (figures(wanted.before), figures(*after)))
         });
     }
     Ok(())
@@ -92,7 +95,7 @@ fn want(row: usize, explained: &Explained, tried: &mut Vec<Tried>) -> Wanted {
         };
         let there = tried.iter().position(|it| it.row.does_the_same(&changed));
         let at = there.unwrap_or_else(|| {
-            tried.push(Tried { row: changed, means: Vec::new() });
+            tried.push(Tried { row: changed, figures: Vec::new() });
             tried.len() - 1
         });
         wanted.after.push((change.clone(), at));
@@ -114,22 +117,23 @@ fn changed(row: &Row, change: &Change) -> Result<Row, Error> {
 }
 
 /// What comes of a row with a seed; nothing if a program fails.
-fn run(plan: &Plan, row: &Row, seed: u64) -> Result<Option<Means>, Error> {
-    let (mut account, mut names) = (Account::new(0), Names::default());
-    let result = watched(plan, row, seed, &mut names, |call| account.add(call))?;
-    let callers = account.finish(|task| names.of(row, task));
-    Ok(means_of(&callers, result.succeeded()))
+fn run(plan: &Plan, row: &Row, seed: u64, focus: Option<&Focus>) -> Result<Option<Figures>, Error> {
+    let (result, tasks, account) = added_up(plan, row, seed, Account::new(0))?;
+    let actors = Actors::of(row, &tasks, &account.tasks());
+    let callers = named(account, &actors);
+    Ok(result.succeeded().then(|| figures_of(&callers, focus)))
 }
 
-fn means_of(callers: &[Caller], succeeded: bool) -> Option<Means> {
-    let means = callers.iter().map(|it| ((it.job.clone(), it.kind), it.mean()));
-    succeeded.then(|| means.collect())
+/// The figures of callers.
+pub fn figures_of(callers: &[Caller], focus: Option<&Focus>) -> Figures {
+    let value = |it: &Caller| focus.map_or(it.mean(), |focus| focus.value(it));
+    callers.iter().map(|it| ((it.job.clone(), it.kind), value(it))).collect()
 }
 
 /// Says of each remedy what came of it; causes without one that helps are notes.
 fn judge<'t>(
     findings: &mut [Finding],
-    tried: impl Fn(&Change) -> Option<(&'t [Option<Means>], &'t [Option<Means>])>,
+    tried: impl Fn(&Change) -> Option<(&'t [Option<Figures>], &'t [Option<Figures>])>,
 ) {
     for finding in findings.iter_mut().filter(|it| is_tried(&&**it)).take(MOST_CAUSES) {
         let victim = (finding.victim.clone(), finding.kind);
@@ -176,11 +180,11 @@ fn costs(remedy: &Remedy) -> bool {
     remedy.gain.as_ref().is_some_and(|it| it.price.is_some())
 }
 
-fn gain(before: &[Option<Means>], after: &[Option<Means>], victim: &Victim) -> Option<Gain> {
-    let all_before: Vec<&Means> = before.iter().map(Option::as_ref).collect::<Option<_>>()?;
-    let all_after: Vec<&Means> = after.iter().map(Option::as_ref).collect::<Option<_>>()?;
-    let of = |means: &[&Means]| -> Option<Vec<Duration>> {
-        means.iter().map(|it| it.get(victim).copied()).collect()
+fn gain(before: &[Option<Figures>], after: &[Option<Figures>], victim: &Victim) -> Option<Gain> {
+    let all_before: Vec<&Figures> = before.iter().map(Option::as_ref).collect::<Option<_>>()?;
+    let all_after: Vec<&Figures> = after.iter().map(Option::as_ref).collect::<Option<_>>()?;
+    let of = |figures: &[&Figures]| -> Option<Vec<Duration>> {
+        figures.iter().map(|it| it.get(victim).copied()).collect()
     };
     let (before, after) = (of(&all_before)?, of(&all_after)?);
     let nanos = |it: &Duration| it.as_nanos().max(1) as f64;
@@ -202,8 +206,8 @@ fn gain(before: &[Option<Means>], after: &[Option<Means>], victim: &Victim) -> O
 }
 
 /// Whose calls become how many times longer, in the mean of seeds.
-fn price(before: &[&Means], after: &[&Means], victim: &Victim) -> Option<(String, f64)> {
-    let sum = |all: &[&Means], key: &Victim| -> u64 {
+fn price(before: &[&Figures], after: &[&Figures], victim: &Victim) -> Option<(String, f64)> {
+    let sum = |all: &[&Figures], key: &Victim| -> u64 {
         all.iter().filter_map(|it| it.get(key)).map(|it| it.as_nanos()).sum()
     };
     let longer = |key: &Victim| sum(after, key) as f64 / sum(before, key).max(1) as f64;

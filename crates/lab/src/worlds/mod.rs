@@ -12,7 +12,7 @@ use crate::result::RunResult;
 use crate::world::World;
 use insight::timeline::Recorded;
 use linux::LinuxWorld;
-use machine::Observer;
+use machine::{Observer, TaskInfo};
 use std::path::Path;
 
 /// The worlds that a plan needs, ready to run its rows.
@@ -22,13 +22,14 @@ pub struct Worlds<'p> {
     linux: Option<LinuxWorld>,
 }
 
-/// Runs a row in the simulator, and lets somebody watch who is told of tasks as well.
+/// Runs a row in the simulator, and lets somebody watch who is told of tasks as well. All tasks
+/// that there were come with the result.
 pub fn watch(
     plan: &Plan,
     row: &Row,
     seed: u64,
     watcher: &mut dyn Observer,
-) -> Result<RunResult, Error> {
+) -> Result<(RunResult, Vec<TaskInfo>), Error> {
     sim::run(plan, row, seed, None, Some(watcher))
 }
 
@@ -45,7 +46,7 @@ impl<'p> Worlds<'p> {
                 let directory = record_to.map(|it| it.join(record::recording_name(row, seed)));
                 linux.run(row, seed, self.plan.experiment.watches_bios, directory.as_deref())
             }
-            _ => sim::run(self.plan, row, seed, record_to, None),
+            _ => sim::run(self.plan, row, seed, record_to, None).map(|(result, _)| result),
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::world::World;
 use base::{Duration, Instant};
 use insight::timeline::Recorded;
 use insight::timeline::watch::Watch;
-use machine::{Exit, Observer, Outcome, Several};
+use machine::{Exit, Observer, Outcome, Several, TaskInfo};
 use programs::Script;
 use programs::dd::Closed;
 use programs::fio::Fio;
@@ -34,7 +34,7 @@ pub(super) fn run(
     seed: u64,
     record_to: Option<&Path>,
     watcher: Option<&mut dyn Observer>,
-) -> Result<RunResult, Error> {
+) -> Result<(RunResult, Vec<TaskInfo>), Error> {
     let setup = machine::Setup {
         tells_tasks: watcher.is_some(),
         ..setup(plan, row, seed, record_to.is_some())
@@ -70,7 +70,7 @@ pub(super) fn run(
     note_closings(&mut measured, row, &outcome);
     let accounts = accounts(row, &outcome);
     fio_logs::write(&plan.logs_to, row, seed, &accounts)?;
-    Ok(RunResult {
+    let result = RunResult {
         world: World::Sim,
         spec: row.spec.clone(),
         axes: row.axes.clone(),
@@ -95,7 +95,8 @@ pub(super) fn run(
             .zip(outcome.jobs)
             .map(|((number, _), job)| exit(&row.jobs[number], job))
             .collect(),
-    })
+    };
+    Ok((result, outcome.tasks))
 }
 
 /// Runs one row with one seed again, and keeps what a timeline is made of.

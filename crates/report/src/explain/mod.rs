@@ -45,6 +45,7 @@ pub fn document(explained: &[Explained]) -> Value {
             "model": it.result.model,
             "seed": it.result.seed,
             "elapsed_ns": it.result.elapsed.as_nanos(),
+            "looked_at": it.looked_at,
             "failures": it.result.failures().collect::<Vec<_>>(),
             "callers": it.callers,
             "findings": it.findings,
@@ -59,7 +60,7 @@ pub fn document(explained: &[Explained]) -> Value {
 }
 
 fn slowest_json(it: &Explained, caller: &Caller) -> Vec<Value> {
-    let name = |context| it.name_of(context);
+    let name = |context| it.actors.name(context);
     let call = |call: &Call| {
         let path: Vec<Value> = call
             .path
@@ -91,6 +92,9 @@ fn row(it: &Explained, slow: usize, style: &Style) -> String {
         result.seed
     );
     let mut out = format!("{}\n", style.painted(&title, Some(Paint::Heading)));
+    if let Some(sentence) = &it.looked_at {
+        out.push_str(&paragraph(&format!("{sentence}."), style, "  ", "    "));
+    }
     for failure in result.failures() {
         out.push_str(&paragraph(&format!("{failure}."), style, "  ", "    "));
     }
@@ -230,8 +234,8 @@ fn slow_calls(it: &Explained, slow: usize, style: &Style) -> String {
         let title = format!("  {}", slow_title(caller, call));
         out.push_str(&format!("\n{}\n", style.painted(&title, Some(Paint::Heading))));
         for piece in pieces(call) {
-            let whose = it.name_of(piece.who);
-            let behind = piece.behind.map(|who| format!(" behind {}", it.name_of(who)));
+            let whose = it.actors.name(piece.who);
+            let behind = piece.behind.map(|who| format!(" behind {}", it.actors.name(who)));
             out.push_str(&format!(
                 "    +{:<10} {:>10}  {whose}: {}{}\n",
                 time(piece.from.saturating_since(call.entered).as_nanos()),

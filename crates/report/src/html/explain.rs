@@ -145,11 +145,11 @@ fn path(it: &Explained, caller: &Caller, call: &Call) -> Table {
     let caption = format!("{}: {}", it.label(), slow_title(caller, call));
     let rows = pieces(call).map(|piece| {
         let after = time(piece.from.saturating_since(call.entered).as_nanos());
-        let behind = piece.behind.map(|who| it.name_of(who).to_string());
+        let behind = piece.behind.map(|who| it.actors.name(who).to_string());
         let cells = [
             format!("+{after}"),
             time(piece.length().as_nanos()),
-            it.name_of(piece.who).to_string(),
+            it.actors.name(piece.who).to_string(),
             piece.layer.name().replace('_', " "),
             behind.unwrap_or_default(),
         ];

@@ -51,7 +51,7 @@ fn shared(case: &Case, caller: &Caller) -> Option<Finding> {
         one queue, where no scheduler, weight or priority reaches them.";
     found.remedies = case.fair_schedulers();
     found.remedies.extend(case.other_schedulers(&["kyber"]));
-    found.remedies.push(Remedy::told("echo 1 > /sys/block/vda/device/queue_depth"));
+    found.remedies.push(case.one_at_a_time());
     Some(found)
 }
 
@@ -96,8 +96,7 @@ fn starved(case: &Case, caller: &Caller) -> Option<Finding> {
     found.culprit = super::limits::busiest_other(case, caller);
     found.mechanism = "The drive has many commands and takes those that lie near. What lies far \
         waits until nothing is nearer, and no scheduler can change that any more.";
-    let fewer = "echo 1 > /sys/block/vda/device/queue_depth";
-    found.remedies.push(Remedy::told(fewer));
+    found.remedies.push(case.one_at_a_time());
     Some(found)
 }
 

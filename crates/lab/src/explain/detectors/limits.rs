@@ -58,8 +58,7 @@ fn throttled(case: &Case, caller: &Caller) -> Option<Finding> {
 fn limited(case: &Case, caller: &Caller) -> Option<Finding> {
     let mut found = case.finding("limit-reached", caller, |it| it.layer == Layer::Limits)?;
     let whose = caller.parts.iter().find(|it| it.layer == Layer::Limits)?.who.clone();
-    let job = case.jobs().iter().find(|it| it.job.name == whose);
-    let group = job.map_or("", |it| it.job.cgroup.as_str()).to_string();
+    let group = case.job(&whose).map_or("", |it| it.group.as_str());
     found.title = match whose == caller.job {
         true => format!("{whose} waits for the limits of its control group {group}"),
         false => format!("{} waits for data of {whose}, which limits hold back", caller.job),
@@ -103,8 +102,8 @@ fn bypassed(case: &Case, caller: &Caller) -> Option<Finding> {
 /// How many bytes a second a job's group may write, if that is limited.
 fn write_limit(case: &Case, job: &str) -> Option<u64> {
     let name = |path: &str| path.trim_matches('/').to_string();
-    let job = case.jobs().iter().find(|it| it.job.name == job)?;
-    let group = case.row()?.cgroups.iter().find(|it| name(&it.path) == name(&job.job.cgroup))?;
+    let job = case.job(job)?;
+    let group = case.row()?.cgroups.iter().find(|it| name(&it.path) == job.group)?;
     let limits = group.files.iter().filter(|it| it.name.ends_with("io.max"));
     let words = limits.flat_map(|it| it.value.split_whitespace());
     words.filter_map(|it| it.strip_prefix("wbps=")?.parse().ok()).next()
@@ -208,20 +207,18 @@ fn busiest_writer(case: &Case, caller: &Caller) -> Option<String> {
 fn other_jobs(case: &Case, caller: &Caller) -> impl Iterator<Item = String> {
     let mut names: Vec<String> = match case.recording() {
         Some(_) => case.callers.iter().map(|it| it.job.clone()).collect(),
-        None => case.jobs().iter().map(|it| it.job.name.clone()).collect(),
+        None => case.jobs().map(|it| it.name.clone()).collect(),
     };
     names.retain(|it| *it != caller.job);
     names.into_iter()
 }
 
-/// The bytes that a job moved with calls of some kinds; its results may be by section.
+/// The bytes that a job moved with calls of some kinds.
 fn moved(case: &Case, job: &str, counts: impl Fn(CallKind) -> bool) -> u64 {
     let Some(result) = case.result() else {
         return case.recording().map_or(0, |it| it.moved(job, counts));
     };
-    let is_its =
-        |name: &str| name.strip_prefix(job).is_some_and(|it| it.is_empty() || it.starts_with('/'));
-    let its = result.jobs.iter().filter(|it| is_its(&it.name));
+    let its = result.jobs.iter().filter(|it| it.name == job);
     its.flat_map(|it| CallKind::ALL.iter().zip(&it.calls))
         .filter(|(kind, _)| counts(**kind))
         .map(|(_, calls)| calls.bytes.0)

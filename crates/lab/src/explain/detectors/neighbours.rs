@@ -1,12 +1,11 @@
 //! Others were served first: their data, their floods, their weights.
 
 use crate::explain::account::{Caller, Part};
+use crate::explain::actors::Actor;
 use crate::explain::case::{Case, time, waits};
 use crate::explain::finding::{Finding, Remedy, Weight};
 use crate::metrics::CallKind;
-use crate::plan::PlannedJob;
 use base::Duration;
-use block::IoprioClass;
 use insight::Layer;
 
 /// Somebody who is passed over for so long starves.
@@ -100,9 +99,7 @@ fn flood(case: &Case, caller: &Caller) -> Option<Finding> {
 
 /// Somebody of a lower class or with less weight has what a preferred one waits for.
 fn inverted(case: &Case, caller: &Caller) -> Option<Finding> {
-    let rank_of = |name: &str| {
-        case.jobs().iter().find(|it| it.job.name == name).map(|it| rank(it.job.ioprio))
-    };
+    let rank_of = |name: &str| case.job(name).map(Actor::rank);
     let own = rank_of(&caller.job)?;
     let is_lower = |who: &str| rank_of(who).is_some_and(|it| it > own);
     let is_about = |it: &Part| waits(it.layer) && is_lower(&it.who);
@@ -120,16 +117,15 @@ fn inverted(case: &Case, caller: &Caller) -> Option<Finding> {
 
 /// A group gets what its weight says, and that is little.
 fn little_weight(case: &Case, caller: &Caller) -> Option<Finding> {
-    let job = case.jobs().iter().find(|it| it.job.name == caller.job)?;
-    let own = weight_of(case, job);
-    let others = case.jobs().iter().filter(|it| it.job.cgroup != job.job.cgroup);
-    let heavier = others.max_by_key(|it| weight_of(case, it))?;
-    if !case.row()?.spec.honours_weights() || weight_of(case, heavier) < 2 * own {
+    let job = case.job(&caller.job)?;
+    let own = job.weight;
+    let heavier = case.jobs().filter(|it| it.group != job.group).max_by_key(|it| it.weight)?;
+    if !case.row()?.spec.honours_weights() || heavier.weight < 2 * own {
         return None;
     }
     let is_about = |it: &Part| waits(it.layer) || it.layer == Layer::Host;
     let mut found = case.finding("little-weight", caller, is_about)?;
-    let (weight, name) = (weight_of(case, heavier), heavier.job.name.clone());
+    let (weight, name) = (heavier.weight, heavier.name.clone());
     found.title = format!("{} has a weight of {own}, and {name} one of {weight}", caller.job);
     found.mechanism = "The scheduler shares the disk out by weight: more weight is more of it. \
         That is the other way round than nice values.";
@@ -168,7 +164,7 @@ fn starved(case: &Case, caller: &Caller) -> Option<Finding> {
 /// Weights or priorities that the scheduler does not look at.
 fn without_effect(case: &Case, caller: &Caller) -> Option<Finding> {
     let spec = &case.row()?.spec;
-    let job = case.jobs().iter().find(|it| it.job.name == caller.job)?;
+    let job = case.job(&caller.job)?;
     let (weights, priorities) = (differing_weights(case), differing_priorities(case));
     let by_weight = weights && !spec.honours_weights();
     let by_priority = priorities && !spec.honours_ioprio();
@@ -212,42 +208,20 @@ fn unweighted(case: &Case, caller: &Caller) -> Option<Finding> {
 fn differing_weights(case: &Case) -> bool {
     let groups = case.row().map_or(&[][..], |it| &it.cgroups);
     let mut weights: Vec<u32> = groups.iter().filter_map(|it| it.weight).collect();
-    weights.extend(case.jobs().iter().filter_map(|it| it.weight));
+    weights.extend(case.jobs().map(|it| it.weight));
     weights.sort_unstable();
     weights.dedup();
     weights.len() > 1
 }
 
 fn differing_priorities(case: &Case) -> bool {
-    let first = case.jobs().first().map(|it| it.job.ioprio);
-    case.jobs().iter().any(|it| Some(it.job.ioprio) != first)
-}
-
-/// The weight of a job's group.
-fn weight_of(case: &Case, job: &PlannedJob) -> u32 {
-    let name = |path: &str| path.trim_matches('/').to_string();
-    let mut groups = case.row().map_or(&[][..], |it| &it.cgroups).iter();
-    let group = groups.find(|group| name(&group.path) == name(&job.job.cgroup));
-    job.weight.or(group.and_then(|it| it.weight)).unwrap_or(100)
+    let mut priorities = case.jobs().map(|it| it.ioprio);
+    let first = priorities.next();
+    priorities.any(|it| Some(it) != first)
 }
 
 /// Whether a job was meant to go before another.
-fn is_preferred(case: &Case, job: &PlannedJob) -> bool {
-    let others = case.jobs().iter().filter(|it| it.job.name != job.job.name);
-    let mut others = others.peekable();
-    others.peek().is_some()
-        && others.any(|it| {
-            weight_of(case, it) < weight_of(case, job) || rank(it.job.ioprio) > rank(job.job.ioprio)
-        })
-}
-
-/// A priority's place, the most urgent first; none counts as the middle of best effort.
-fn rank(ioprio: block::Ioprio) -> u32 {
-    let class = match ioprio.class {
-        IoprioClass::RealTime => 0,
-        IoprioClass::Idle => 2,
-        _ => 1,
-    };
-    let level = if ioprio == block::Ioprio::NONE { 4 } else { u32::from(ioprio.level) };
-    class * 8 + if class == 2 { 0 } else { level }
+fn is_preferred(case: &Case, job: &Actor) -> bool {
+    let mut others = case.jobs().filter(|it| it.name != job.name);
+    others.any(|it| it.weight < job.weight || it.rank() > job.rank())
 }

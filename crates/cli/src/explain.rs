@@ -49,13 +49,15 @@ pub fn explain(asked: &ExplainOptions) -> Result<bool, Error> {
         let page = report::html::explain::page(&plan, &explained, recorded, on_page);
         destination.write(&page.to_html())?;
     }
+    let succeeded = explained.iter().all(|it| it.result.succeeded());
     if html == Some(Destination::Stdout) {
-        return Ok(true);
+        return Ok(succeeded);
     }
     let style = style();
     let text = || report::explain::text(&plan, &explained, slowest, &style);
     let document = || report::json::to_text(&report::explain::document(&explained));
-    write(json.as_ref(), document, || style.text(&text()).into_owned())
+    write(json.as_ref(), document, || style.text(&text()).into_owned())?;
+    Ok(succeeded)
 }
 
 /// The calls that are to be looked at, if not all: those that a figure is of which somebody asks

@@ -102,9 +102,9 @@ layers! {
         Host "host",
         /// It was given back by the driver.
         Requeued "requeued",
-        /// It is with the device, which has commands of others at the same time.
+        /// It is with the device, which has as much to do for others or more.
         Shared "device_shared",
-        /// It is with the device, and no command of others is.
+        /// It is with the device, which has less to do for others.
         Device "device",
         /// The device flushes its cache for it.
         Flush "flush",

@@ -33,7 +33,7 @@ fn said<'a>(text: &'a str, key: &str) -> &'a str {
 fn row_called(plan: &Plan, label: &str, trials: usize) -> Explained {
     let row = plan.rows.iter().find(|it| label_of(&it.spec, &it.axes) == label);
     let row = row.unwrap_or_else(|| panic!("no row {label}"));
-    explain_row(plan, row, Options { slowest: 0, trials }).unwrap()
+    explain_row(plan, row, Options { trials, ..Options::default() }).unwrap()
 }
 
 fn causes(it: &Explained) -> Vec<&Finding> {
@@ -85,7 +85,7 @@ fn nothing_is_found_where_nothing_is_wrong() {
     let (mut runs, mut wrong) = (0, Vec::new());
     for path in below("fidelity/healthy") {
         let (plan, _) = plan_of(&path);
-        for it in explain(&plan, Options { slowest: 0, trials: 0 }, &|_, _| ()).unwrap() {
+        for it in explain(&plan, Options::default(), &|_, _| ()).unwrap() {
             runs += 1;
             let found = causes(&it).iter().map(|it| it.name).collect::<Vec<_>>().join(", ");
             if !found.is_empty() {

@@ -20,19 +20,22 @@ pub(crate) struct Disk {
     completed: Vec<Tag>,
 }
 
+/// What the kernel calls the first disk of a transport.
+pub const fn first_of(transport: Transport) -> &'static str {
+    match transport {
+        Transport::Sata | Transport::Scsi => "sda",
+        Transport::Nvme => "nvme0n1",
+        Transport::Virtio => "vda",
+        Transport::Loop => "loop0",
+    }
+}
+
 impl Disk {
     /// An idle disk. Without a name it is called as the first one of its transport is.
     pub fn new(device: Box<dyn Device>, name: &str) -> Disk {
         let facts = device.facts();
         let has_several_queues = facts.hardware_queues > 1;
-        let name = match (name, facts.transport) {
-            ("", Transport::Sata | Transport::Scsi) => "sda",
-            ("", Transport::Nvme) => "nvme0n1",
-            ("", Transport::Virtio) => "vda",
-            ("", Transport::Loop) => "loop0",
-            (name, _) => name,
-        };
-        let name = name.to_string();
+        let name = if name.is_empty() { first_of(facts.transport) } else { name }.to_string();
         Disk { device, name, has_several_queues, issued: Vec::new(), completed: Vec::new() }
     }
 

@@ -33,6 +33,7 @@ mod world;
 pub use cache::limits::MACHINE_SETTINGS;
 pub use check::Checker;
 pub use core_set::CoreSet;
+pub use disk::first_of as disk_name;
 pub use fs::{COMMIT_SECONDS, Format, LOG_BUFFER, Mount};
 pub use host::Host;
 pub use jobs::{ControlGroup, Move};

@@ -136,13 +136,13 @@ impl Bios {
             }
         }
         let owner = way.owner;
-        self.queue.issue(event.at, owner, is_flush(event));
+        self.queue.issue(event.at, owner, event.sectors);
     }
 
     fn requeue(&mut self, event: &Event, id: RequestId) {
         if let Some(way) = self.requests.get_mut(&id) {
             way.requeued.push((event.at, Instant::FAR_FUTURE));
-            self.queue.end(event.at, way.owner, is_flush(event));
+            self.queue.end(event.at, way.owner, event.sectors);
         }
     }
 
@@ -150,7 +150,7 @@ impl Bios {
         let Some(mut way) = self.requests.remove(&id) else { return };
         // A flush that another command has served was never with the device itself.
         match way.issued {
-            Some(_) => self.queue.end(event.at, way.owner, is_flush(event)),
+            Some(_) => self.queue.end(event.at, way.owner, way.sectors),
             None => way.issued = Some(issued),
         }
         way.completed = event.at;
@@ -199,8 +199,4 @@ impl Way {
     fn overlaps(&self, sector: Sector, sectors: Sectors) -> bool {
         self.sector < sector + sectors && sector < self.sector + self.sectors
     }
-}
-
-fn is_flush(event: &Event) -> bool {
-    event.sectors.is_zero()
 }

@@ -2,7 +2,7 @@
 //! withheld, whether the device had any, and whose it got.
 
 use crate::layer::Layer;
-use base::Instant;
+use base::{Instant, Sectors};
 use block::{ContextId, HoldReason};
 use std::collections::VecDeque;
 
@@ -16,16 +16,50 @@ struct Entry {
     flushes: u32,
     /// Whose request the device got at this time, if it got one.
     issued: Option<ContextId>,
-    /// Two whose commands the device has, if it has those of several.
-    sharing: Option<[ContextId; 2]>,
+    /// How the device is shared, if it has commands of several.
+    sharing: Option<Sharing>,
 }
+
+/// Whose commands the device has. Tasks of one job are one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sharing {
+    /// Who has most there.
+    most: Share,
+    /// Who has most of the others.
+    next: Share,
+    /// The work of all of them.
+    work: u64,
+}
+
+/// What the device has of somebody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Share {
+    who: Owner,
+    /// The task of theirs whose command came last.
+    task: ContextId,
+    commands: u32,
+    work: u64,
+}
+
+/// A job, or a task of the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owner {
+    Job(usize),
+    Task(ContextId),
+}
+
+/// A command by itself is as much work as moving so many sectors: a drive of either kind moves 64
+/// KiB, more or less, in the time in which it finds the next place.
+const COMMAND: u64 = 128;
 
 /// The last states of the queue.
 #[derive(Debug, Default)]
 pub struct QueueHistory {
     past: VecDeque<Entry>,
-    /// Whose commands the device has, and how many.
-    with_device: Vec<(ContextId, u32)>,
+    /// Whose commands the device has.
+    with_device: Vec<Share>,
+    /// The jobs of tasks, by their number.
+    jobs: Vec<Option<usize>>,
     /// As many commands as the device takes, if that is known.
     depth: Option<u32>,
 }
@@ -65,29 +99,45 @@ impl QueueHistory {
         }
     }
 
-    /// The device got a request of somebody.
-    pub fn issue(&mut self, at: Instant, whose: ContextId, is_flush: bool) {
-        let last = self.last(at);
-        match self.with_device.iter_mut().find(|it| it.0 == whose) {
-            Some(it) => it.1 += 1,
-            None => self.with_device.push((whose, 1)),
+    /// A task is of a job, or of the kernel.
+    pub fn meet(&mut self, task: ContextId, job: Option<usize>) {
+        let number = task.0 as usize;
+        if number >= self.jobs.len() {
+            self.jobs.resize(number + 1, None);
+        }
+        self.jobs[number] = job;
+    }
+
+    fn owner(&self, task: ContextId) -> Owner {
+        let job = self.jobs.get(task.0 as usize).copied().flatten();
+        job.map_or(Owner::Task(task), Owner::Job)
+    }
+
+    /// The device got a request of somebody, of so many sectors.
+    pub fn issue(&mut self, at: Instant, task: ContextId, sectors: Sectors) {
+        let (last, who, work) = (self.last(at), self.owner(task), work_of(sectors));
+        match self.with_device.iter_mut().find(|it| it.who == who) {
+            Some(it) => (it.task, it.commands, it.work) = (task, it.commands + 1, it.work + work),
+            None => self.with_device.push(Share { who, task, commands: 1, work }),
         }
         self.push(Entry {
             in_flight: last.in_flight + 1,
-            flushes: last.flushes + u32::from(is_flush),
-            issued: Some(whose),
+            flushes: last.flushes + u32::from(sectors.is_zero()),
+            issued: Some(task),
             sharing: self.sharing(),
             ..last
         });
     }
 
     /// The device is done with one of somebody, or gave it back.
-    pub fn end(&mut self, at: Instant, whose: ContextId, is_flush: bool) {
-        let last = self.last(at);
-        let flushes = last.flushes.saturating_sub(u32::from(is_flush));
-        if let Some(place) = self.with_device.iter().position(|it| it.0 == whose) {
-            self.with_device[place].1 -= 1;
-            if self.with_device[place].1 == 0 {
+    pub fn end(&mut self, at: Instant, task: ContextId, sectors: Sectors) {
+        let (last, who) = (self.last(at), self.owner(task));
+        let flushes = last.flushes.saturating_sub(u32::from(sectors.is_zero()));
+        if let Some(place) = self.with_device.iter().position(|it| it.who == who) {
+            let share = &mut self.with_device[place];
+            share.commands -= 1;
+            share.work = share.work.saturating_sub(work_of(sectors));
+            if share.commands == 0 {
                 self.with_device.remove(place);
             }
         }
@@ -95,22 +145,26 @@ impl QueueHistory {
         self.push(Entry { in_flight, flushes, sharing, ..last });
     }
 
-    /// The first and the last of those whose commands the device has.
-    fn sharing(&self) -> Option<[ContextId; 2]> {
-        match self.with_device.as_slice() {
-            [] | [_] => None,
-            [first, .., last] => Some([first.0, last.0]),
-        }
+    /// How the device is shared now, if it is.
+    fn sharing(&self) -> Option<Sharing> {
+        let most = self.with_device.iter().copied().max_by_key(|it| it.work)?;
+        let others = self.with_device.iter().copied().filter(|it| it.who != most.who);
+        let next = others.max_by_key(|it| it.work)?;
+        let work = self.with_device.iter().map(|it| it.work).sum();
+        Some(Sharing { most, next, work })
     }
 
-    /// How the device was shared while it had a request of somebody.
+    /// How the device was shared while it had a request of somebody: whoever has most of its
+    /// commands is slowed down by nobody that counts.
     pub fn served(&self, from: Instant, to: Instant, whose: ContextId) -> Vec<Piece> {
         let mut pieces: Vec<Piece> = Vec::new();
         let mut at = from;
+        let own = self.owner(whose);
         let layer = |state: Option<Entry>| match state.and_then(|it| it.sharing) {
-            Some([first, last]) if last == whose => (Layer::Shared, Some(first)),
-            Some([_, last]) => (Layer::Shared, Some(last)),
             None => (Layer::Device, None),
+            Some(it) if it.most.who != own => (Layer::Shared, Some(it.most.task)),
+            Some(it) if it.work - it.most.work < it.most.work => (Layer::Device, None),
+            Some(it) => (Layer::Shared, Some(it.next.task)),
         };
         let first = self.past.partition_point(|it| it.at <= from);
         let mut state = first.checked_sub(1).and_then(|n| self.past.get(n)).copied();
@@ -187,6 +241,10 @@ impl QueueHistory {
     fn push(&mut self, entry: Entry) {
         self.past.push_back(entry);
     }
+}
+
+fn work_of(sectors: Sectors) -> u64 {
+    COMMAND + u64::from(sectors.0)
 }
 
 /// Adds a piece, to the one before it if that is alike.

@@ -32,6 +32,9 @@ pub struct Caller {
     /// The median.
     #[serde(rename = "median_ns")]
     pub median: Duration,
+    /// From the first one's beginning to the last one's end.
+    #[serde(skip)]
+    pub active: Duration,
     /// Where the time went, most first; the parts add up to the total.
     pub parts: Vec<Part>,
     /// The slowest calls, the slowest first.
@@ -81,6 +84,7 @@ struct Sums {
     calls: u64,
     unfinished: u64,
     total: Duration,
+    span: Option<(Instant, Instant)>,
     parts: BTreeMap<Key, Part>,
     slowest: Vec<Call>,
     by_layer: BTreeMap<Option<Layer>, Histogram>,
@@ -107,6 +111,7 @@ impl Account {
         sums.calls += 1;
         sums.unfinished += u64::from(call.is_unfinished);
         sums.total += call.took();
+        sums.lasts(call.entered, call.ended);
         sums.by_layer.entry(None).or_default().record(call.took());
         sums.add_parts(&call.path);
         sums.keep(call, self.slowest);
@@ -189,6 +194,11 @@ impl Sums {
         }
     }
 
+    fn lasts(&mut self, from: Instant, to: Instant) {
+        let (first, last) = self.span.unwrap_or((from, to));
+        self.span = Some((first.min(from), last.max(to)));
+    }
+
     fn keep(&mut self, call: Call, most: usize) {
         let place = self.slowest.partition_point(|it| it.took() >= call.took());
         if place < most {
@@ -201,6 +211,7 @@ impl Sums {
         self.calls += other.calls;
         self.unfinished += other.unfinished;
         self.total += other.total;
+        other.span.into_iter().for_each(|(from, to)| self.lasts(from, to));
         for (layer, times) in other.by_layer {
             self.by_layer.entry(layer).or_default().merge(&times);
         }
@@ -219,6 +230,7 @@ impl Sums {
             total: self.total,
             longest: latency.max(),
             median: latency.quantile(1, 2),
+            active: self.span.map_or(Duration::ZERO, |(from, to)| to.saturating_since(from)),
             parts,
             slowest: self.slowest,
             by_layer: self.by_layer,
@@ -246,6 +258,12 @@ impl Caller {
     pub fn share(&self, has: impl Fn(&Part) -> bool) -> f64 {
         let time: u64 = self.parts.iter().filter(|it| has(it)).map(|it| it.time.as_nanos()).sum();
         time as f64 / self.total.as_nanos().max(1) as f64
+    }
+
+    /// How much time passes while calls take this much: of several at once each counts.
+    pub fn passes(&self, time: Duration) -> Duration {
+        let at_once = self.total.as_nanos() as f64 / self.active.as_nanos().max(1) as f64;
+        Duration::from_nanos((time.as_nanos() as f64 / at_once.max(1.0)) as u64)
     }
 
     /// The mean of a call.

@@ -106,8 +106,11 @@ impl<'a> Case<'a> {
     }
 
     /// The disk as commands name it.
-    fn disk(&self) -> &'a str {
-        self.recording().map_or(crate::plan::DISK, |it| &it.disk)
+    pub fn disk(&self) -> &'a str {
+        match self.of {
+            Of::Run { row, .. } => row.disk_name(),
+            Of::Recording(known) => &known.disk,
+        }
     }
 
     /// The value of a tunable or a setting.
@@ -218,12 +221,10 @@ impl<'a> Case<'a> {
         let worst = parts[0];
         let mut evidence = vec![
             format!(
-                "{} of {} in {} {} {} of {}",
+                "{} of {} in {} of {}",
                 time(cost),
                 time(caller.total),
-                caller.calls,
-                caller.kind.name(),
-                self.unit(),
+                self.many(caller.calls, caller.kind.name()),
                 caller.job
             ),
             format!(
@@ -233,7 +234,7 @@ impl<'a> Case<'a> {
                 time(worst.longest)
             ),
         ];
-        evidence.extend(parts.iter().take(3).map(|it| line(it, self.unit())));
+        evidence.extend(parts.iter().take(3).map(|it| self.line(it)));
         Some(Finding {
             name,
             weight: match share >= CAUSE && cost * RARE >= self.elapsed() {
@@ -252,6 +253,8 @@ impl<'a> Case<'a> {
             confidence: self.confidence(caller, &parts),
             first: (worst.first, worst.first_for),
             suspected: false,
+            passes: caller.passes(cost),
+            without: None,
         })
     }
 
@@ -263,6 +266,22 @@ impl<'a> Case<'a> {
     /// What the times of callers are of.
     pub fn unit(&self) -> &'static str {
         if self.recording().is_some() { "requests" } else { "calls" }
+    }
+
+    /// So many calls or requests, of a kind if one is named.
+    pub fn many(&self, count: u64, kind: &str) -> String {
+        let unit = if count == 1 { self.unit().trim_end_matches('s') } else { self.unit() };
+        format!("{count} {kind}{}{unit}", if kind.is_empty() { "" } else { " " })
+    }
+
+    fn line(&self, part: &Part) -> String {
+        let behind = match (&part.behind, part.layer) {
+            (Some(behind), layer) if layer.is_held() => format!(", for {behind}"),
+            (Some(behind), _) => format!(", behind {behind}"),
+            (None, _) => String::new(),
+        };
+        let (took, calls) = (time(part.time), self.many(part.calls, ""));
+        format!("{}: {}{behind}, {took} in {calls}", part.who, part.layer)
     }
 
     /// How sure it is what parts of a caller's time are that a recording does not state.
@@ -277,8 +296,15 @@ impl<'a> Case<'a> {
         let Some(spec) = self.spec() else { return Vec::new() };
         let has =
             |it: &&&str| sched::about_on(it, spec.kernel).is_some() && **it != self.scheduler();
+        let own = sched::shape_of(self.scheduler());
         let one = |name: &&'static str| {
-            let command = format!("echo {name} > /sys/block/{}/queue/scheduler", self.disk());
+            let echo = format!("echo {name} > /sys/block/{}/queue/scheduler", self.disk());
+            // One of the other block layer needs another boot.
+            let command = match sched::shape_of(name) {
+                shape if shape == own => echo,
+                Some(Shape::Multi) => format!("boot with scsi_mod.use_blk_mq=1, and {echo}"),
+                _ => format!("boot with scsi_mod.use_blk_mq=0, and {echo}"),
+            };
             Remedy::tried(command, Change::Scheduler(name.to_string()))
         };
         among.iter().filter(has).map(one).collect()
@@ -304,10 +330,12 @@ impl<'a> Case<'a> {
 
     /// The tunables of the scheduler that somebody has set, as they are by default.
     pub fn defaults(&self) -> Option<Remedy> {
-        let spec = self.spec()?;
-        let names = spec.tunables.iter().filter_map(|(name, _)| spec.tunable(name));
-        let values: Vec<_> = names.filter_map(|it| Some((it.name, it.default?))).collect();
-        self.tunables(&values)
+        let (row, spec) = (self.row()?, self.spec()?);
+        let values = row
+            .deviations()
+            .into_iter()
+            .filter_map(|(number, default)| Some((spec.tunable(&number.name)?.name, default?)));
+        self.tunables(&values.collect::<Vec<_>>())
     }
 
     /// A setting of the queue or of memory.
@@ -322,9 +350,15 @@ impl<'a> Case<'a> {
         Some(Remedy::tried(command, Change::Setting(name, value)))
     }
 
-    /// The device gets one command at a time.
-    pub fn one_at_a_time(&self) -> Remedy {
-        Remedy::told(format!("echo 1 > /sys/block/{}/device/queue_depth", self.disk()))
+    /// The device gets one command at a time, where the kernel lets one say so.
+    pub fn one_at_a_time(&self) -> Option<Remedy> {
+        self.device_file("queue_depth", 1).map(|it| Remedy::tried(it, Change::Depth(1)))
+    }
+
+    /// Writes to a file that only SCSI and SATA disks have.
+    pub fn device_file(&self, name: &str, value: u32) -> Option<String> {
+        let is_scsi = self.disk().starts_with("sd") || self.disk() == "DISK";
+        is_scsi.then(|| format!("echo {value} > /sys/block/{}/device/{name}", self.disk()))
     }
 
     /// The kernel's schedulers that do nothing of their own, and those with deadlines.
@@ -354,13 +388,4 @@ pub fn time(duration: Duration) -> String {
 /// Seconds of a run, to the microsecond.
 pub fn seconds(nanos: u64) -> String {
     format!("{:.6}", nanos as f64 / 1e9)
-}
-
-fn line(part: &Part, unit: &str) -> String {
-    let behind = match (&part.behind, part.layer) {
-        (Some(behind), layer) if layer.is_held() => format!(", for {behind}"),
-        (Some(behind), _) => format!(", behind {behind}"),
-        (None, _) => String::new(),
-    };
-    format!("{}: {}{behind}, {} in {} {unit}", part.who, part.layer, time(part.time), part.calls)
 }

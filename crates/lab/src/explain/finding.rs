@@ -51,6 +51,11 @@ pub struct Finding {
     /// It is a note unless one of the remedies helps.
     #[serde(skip)]
     pub suspected: bool,
+    /// The time that passes meanwhile, of what the calls lost: of many at once it is less.
+    #[serde(skip)]
+    pub passes: Duration,
+    /// What comes of it if the culprit is not there, if that was tried.
+    pub without: Option<Gain>,
 }
 
 /// A change that may help.
@@ -74,6 +79,18 @@ pub enum Change {
     Tunables(Vec<(&'static str, i64)>),
     /// A setting of the queue or of memory.
     Setting(&'static str, i64),
+    /// A setting or a tunable as it is by default.
+    Default(String),
+    /// A job without an I/O priority of its own.
+    Ioprio(String),
+    /// A job on all cores.
+    AllCores(String),
+    /// A control group without limits.
+    Unlimited(String),
+    /// The device gets so many commands at a time.
+    Depth(u32),
+    /// A job is not there: what it costs others, and no remedy.
+    Without(String),
 }
 
 /// The same load with a change.
@@ -94,9 +111,11 @@ pub struct Gain {
 }
 
 impl Finding {
-    /// It is a note, and becomes a cause when one of the remedies helps.
+    /// It is a note, and becomes a cause when one of the remedies helps. What is seen in a run goes
+    /// before what only a trial bears out.
     pub fn suspect(&mut self) {
         (self.weight, self.suspected) = (Weight::Note, true);
+        self.passes = Duration::from_nanos(self.passes.as_nanos() / 5 * 4);
     }
 
     /// The same is so for somebody else.
@@ -106,6 +125,16 @@ impl Finding {
         let line =
             format!("so for {}: {cost}, {share:.0} % of the time of its {kind}s", other.victim);
         self.evidence.push(line);
+    }
+
+    /// It is about what somebody has set, and holds only if the default is better.
+    pub fn is_setting(&self) -> bool {
+        self.name == super::detectors::SETTING
+    }
+
+    /// Whether a change was tried that helps.
+    pub fn has_gain(&self) -> bool {
+        self.remedies.iter().any(|it| it.gain.is_some())
     }
 
     /// Whether it is more than a note.

@@ -167,6 +167,12 @@ fn explain_rows(
     if options.trials > 0 {
         trial::try_remedies(plan, rows, &mut explained, &options, runs)?;
     }
+    for it in &mut explained {
+        // That something is set is nothing to speak of.
+        it.findings.retain(|it| !it.is_setting() || it.is_cause() || !it.suspected);
+        trial::leave_out_what_is_said(&mut it.findings);
+        detectors::sort(&mut it.findings);
+    }
     Ok(explained)
 }
 

@@ -3,6 +3,7 @@
 
 use super::account::{Account, Caller};
 use super::actors::Actors;
+use super::case::time;
 use super::finding::{Change, Finding, Gain, Remedy, Weight};
 use super::focus::Focus;
 use super::{Explained, Options, Runs, added_up, named};
@@ -11,12 +12,16 @@ use crate::metrics::CallKind;
 use crate::parallel;
 use crate::plan::{Plan, Row};
 use base::Duration;
+use block::Ioprio;
 use std::collections::BTreeMap;
 
 /// So many causes have their remedies tried.
 const MOST_CAUSES: usize = 6;
 /// What makes calls shorter by less than this is no remedy.
 const LEAST: f64 = 1.25;
+
+/// Without whom calls are so many times shorter is to blame.
+const BLAME: f64 = 2.0;
 
 /// The mean of calls, or the figure that was asked for, by job and kind.
 pub type Figures = BTreeMap<Victim, Duration>;
@@ -86,11 +91,9 @@ impl Wanted {
 /// What has to be tried for a row; rows with a change that nobody has yet are added.
 fn want(row: usize, explained: &Explained, tried: &mut Vec<Tried>) -> Wanted {
     let mut wanted = Wanted { before: row, after: Vec::new() };
-    let remedies = explained.findings.iter().filter(is_tried).take(MOST_CAUSES);
-    for change in remedies.flat_map(|it| &it.remedies).filter_map(|it| it.change.as_ref()) {
-        let is_known = wanted.after.iter().any(|it| it.0 == *change);
-        let Some(changed) = (!is_known).then(|| changed(&tried[row].row, change).ok()).flatten()
-        else {
+    for change in tried_of(&explained.findings).flat_map(changes) {
+        let is_known = wanted.after.iter().any(|it| it.0 == change);
+        let Some(changed) = (!is_known).then(|| changed(&tried[row].row, &change)).flatten() else {
             continue;
         };
         let there = tried.iter().position(|it| it.row.does_the_same(&changed));
@@ -98,21 +101,41 @@ fn want(row: usize, explained: &Explained, tried: &mut Vec<Tried>) -> Wanted {
             tried.push(Tried { row: changed, figures: Vec::new() });
             tried.len() - 1
         });
-        wanted.after.push((change.clone(), at));
+        wanted.after.push((change, at));
     }
     wanted
 }
 
-fn is_tried(it: &&Finding) -> bool {
-    it.is_cause() || it.suspected
+/// The findings whose changes are tried: the first causes, and whatever is set.
+fn tried_of(findings: &[Finding]) -> impl Iterator<Item = &Finding> {
+    let is_tried = |it: &&Finding| !it.is_setting() && (it.is_cause() || it.suspected);
+    let others = findings.iter().filter(is_tried).take(MOST_CAUSES);
+    findings.iter().filter(|it| it.is_setting()).chain(others)
+}
+
+/// What is tried for a finding: its remedies, and what comes of it without the culprit.
+fn changes(finding: &Finding) -> Vec<Change> {
+    let remedies = finding.remedies.iter().filter_map(|it| it.change.clone());
+    remedies.chain(without(finding)).collect()
+}
+
+fn without(finding: &Finding) -> Option<Change> {
+    let culprit = finding.culprit.clone().filter(|_| !finding.is_setting())?;
+    Some(Change::Without(culprit))
 }
 
 /// A row with a change.
-fn changed(row: &Row, change: &Change) -> Result<Row, Error> {
+fn changed(row: &Row, change: &Change) -> Option<Row> {
     match change {
-        Change::Scheduler(name) => row.with_scheduler(name),
-        Change::Tunables(values) => row.with_values(values),
-        Change::Setting(name, value) => row.with_values(&[(*name, *value)]),
+        Change::Scheduler(name) => row.with_scheduler(name).ok(),
+        Change::Tunables(values) => row.with_values(values).ok(),
+        Change::Setting(name, value) => row.with_values(&[(*name, *value)]).ok(),
+        Change::Default(name) => row.with_default(name).ok(),
+        Change::Ioprio(name) => Some(row.with_job(name, |job| job.ioprio = Ioprio::NONE)),
+        Change::AllCores(name) => Some(row.with_job(name, |job| job.affinity = None)),
+        Change::Unlimited(group) => Some(row.unlimited(group)),
+        Change::Depth(commands) => row.with_depth(*commands).ok(),
+        Change::Without(name) => row.without(name),
     }
 }
 
@@ -135,36 +158,130 @@ fn judge<'t>(
     findings: &mut [Finding],
     tried: impl Fn(&Change) -> Option<(&'t [Option<Figures>], &'t [Option<Figures>])>,
 ) {
-    for finding in findings.iter_mut().filter(|it| is_tried(&&**it)).take(MOST_CAUSES) {
+    let places: Vec<usize> = {
+        let all = findings.iter().enumerate();
+        let place = |finding: &Finding| {
+            all.clone().find(|(_, it)| std::ptr::eq(*it, finding)).map(|(place, _)| place)
+        };
+        tried_of(findings).filter_map(place).collect()
+    };
+    for place in places {
+        let finding = &mut findings[place];
         let victim = (finding.victim.clone(), finding.kind);
+        let gain_of = |change: &Change| {
+            tried(change).and_then(|(before, after)| gain(before, after, &victim))
+        };
+        finding.without = without(finding).as_ref().and_then(&gain_of);
         for remedy in &mut finding.remedies {
-            let tried = remedy.change.as_ref().and_then(&tried);
-            remedy.gain = tried.and_then(|(before, after)| gain(before, after, &victim));
+            remedy.gain = remedy.change.as_ref().and_then(&gain_of);
         }
         keep_what_helps(finding);
     }
-    findings.sort_by_key(|it| (it.weight, std::cmp::Reverse(it.cost)));
+    weigh_settings(findings);
+}
+
+/// Leaves out settings whose default is a remedy of another cause, which says how that comes about.
+pub fn leave_out_what_is_said(findings: &mut Vec<Finding>) {
+    let sets = |it: &Finding| -> Vec<String> {
+        let tried = it.remedies.iter().filter(|it| it.gain.is_some());
+        let names = tried.flat_map(|it| match &it.change {
+            Some(Change::Tunables(values)) => values.iter().map(|it| it.0.to_string()).collect(),
+            Some(Change::Setting(name, _)) => vec![name.to_string()],
+            _ => Vec::new(),
+        });
+        names.collect()
+    };
+    let causes = findings.iter().filter(|it| it.is_cause() && !it.is_setting() && !it.suspected);
+    let said: Vec<(String, CallKind, Vec<String>)> =
+        causes.map(|it| (it.victim.clone(), it.kind, sets(it))).collect();
+    let is_said = |it: &Finding| {
+        let of = |change: &Change| match change {
+            Change::Default(name) => said.iter().any(|(victim, kind, names)| {
+                *victim == it.victim && *kind == it.kind && names.contains(name)
+            }),
+            _ => false,
+        };
+        it.remedies.iter().filter_map(|it| it.change.as_ref()).any(of)
+    };
+    let said: Vec<bool> = findings.iter().map(|it| it.is_setting() && is_said(it)).collect();
+    let mut said = said.into_iter();
+    findings.retain(|_| !said.next().unwrap_or(false));
+}
+
+/// What a setting costs is what its default spares, unless that is about all that can be spared.
+fn weigh_settings(findings: &mut [Finding]) {
+    let gain = |it: &Finding| {
+        let gains = it.remedies.iter().filter_map(|it| it.gain.as_ref().map(|it| it.times[0]));
+        gains.fold(1.0, f64::max)
+    };
+    let others = findings.iter().filter(|it| !it.is_setting());
+    let others: Vec<(String, CallKind, f64)> =
+        others.map(|it| (it.victim.clone(), it.kind, gain(it))).collect();
+    for it in findings.iter_mut().filter(|it| it.is_setting()) {
+        let own = gain(it);
+        let better = |(victim, kind, gain): &(String, CallKind, f64)| {
+            *victim == it.victim && *kind == it.kind && *gain > 2.0 * own
+        };
+        if own < 2.0 || others.iter().any(better) {
+            let part = |all: Duration| {
+                Duration::from_nanos((all.as_nanos() as f64 * (1.0 - 1.0 / own)) as u64)
+            };
+            (it.cost, it.passes) = (part(it.cost), part(it.passes));
+            it.share *= 1.0 - 1.0 / own;
+        }
+    }
 }
 
 fn keep_what_helps(finding: &mut Finding) {
     let tried = finding.remedies.iter().filter(|it| it.gain.is_some()).count();
-    let suspected = finding.suspected;
+    let suspected = finding.suspected && !finding.is_setting();
     // What helps one as much as it hurts another proves nothing.
-    finding.remedies.retain(|it| helps(it) && !(suspected && costs(it)));
+    finding.remedies.retain(|it| helps(it) && !(suspected && costs_as_much(it)));
+    if finding.is_setting() && note_trade_off(finding) {
+        return;
+    }
     let helpful = finding.remedies.iter().filter(|it| it.gain.is_some()).count();
     if helpful > 0 {
         finding.weight = Weight::Cause;
     }
-    // What no change makes better is how things are.
-    if tried > 0 && helpful == 0 && finding.is_cause() {
+    let is_culprit_to_blame = finding.without.as_ref().is_some_and(|it| it.times[0] >= BLAME);
+    // What no change makes better is how things are, unless somebody is to blame.
+    if tried > 0 && helpful == 0 && finding.is_cause() && !is_culprit_to_blame {
         finding.weight = Weight::Note;
         finding.evidence.push(match tried {
             1 => "one change was tried, and it does not help".to_string(),
             _ => format!("{tried} changes were tried, and none helps"),
         });
     }
+    if let Some((culprit, gain)) = finding.culprit.as_ref().zip(finding.without.as_ref())
+        && is_culprit_to_blame
+    {
+        let [before, after] = [gain.before, gain.after].map(time);
+        finding.evidence.push(format!("without {culprit}, {before} becomes {after}: tried"));
+        let limit = format!("limit {culprit} (io.max), or run it at another time");
+        finding.remedies.push(Remedy::told(limit));
+    }
     let times = |it: &Remedy| it.gain.as_ref().map_or(0.0, |it| it.times[0]);
     finding.remedies.sort_by(|one, other| times(other).total_cmp(&times(one)));
+}
+
+/// A default that helps one and costs another more is a matter of choice, which is told.
+fn note_trade_off(finding: &mut Finding) -> bool {
+    let gain = finding.remedies.iter().find_map(|it| it.gain.as_ref());
+    let Some((gain, (job, longer))) = gain.and_then(|it| Some((it, it.price.as_ref()?))) else {
+        return false;
+    };
+    let is_dear = *longer > gain.times[0];
+    if is_dear {
+        let [before, after] = [gain.before, gain.after].map(time);
+        let line = format!(
+            "with the default {before} becomes {after}, and calls of {job} become {longer:.1} times \
+             longer: tried"
+        );
+        finding.evidence.push(line);
+        finding.suspected = false;
+    }
+    is_dear
 }
 
 /// Whether a remedy was not tried, or helps with every seed.
@@ -175,9 +292,10 @@ fn helps(remedy: &Remedy) -> bool {
     }
 }
 
-/// Whether somebody else pays for it.
-fn costs(remedy: &Remedy) -> bool {
-    remedy.gain.as_ref().is_some_and(|it| it.price.is_some())
+/// Whether somebody else pays half as much for it, or more.
+fn costs_as_much(remedy: &Remedy) -> bool {
+    let half = |gain: &Gain| gain.price.as_ref().is_some_and(|it| 2.0 * it.1 > gain.times[0]);
+    remedy.gain.as_ref().is_some_and(half)
 }
 
 fn gain(before: &[Option<Figures>], after: &[Option<Figures>], victim: &Victim) -> Option<Gain> {

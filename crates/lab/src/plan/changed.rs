@@ -1,10 +1,11 @@
 //! Rows with a change, as somebody makes it on a machine that runs: whatever else was set stays.
 
 use super::settings::{is_number, probe};
-use super::{Number, Row};
+use super::{Number, PlannedJob, Row};
 use crate::error::Error;
+use crate::experiment::cgroup::LIMITS;
 use crate::scheduler_spec::SchedulerSpec;
-use block::Kernel;
+use block::{Facts, Kernel};
 
 /// Where a changed setting is given.
 const PLACE: &str = "a change";
@@ -39,6 +40,64 @@ impl Row {
         row.read_back()
     }
 
+    /// The same with a setting as it is by default.
+    pub(crate) fn with_default(&self, name: &str) -> Result<Row, Error> {
+        let mut row = self.clone();
+        row.settings.retain(|it| it.name != name);
+        row.read_back()
+    }
+
+    /// The same with a job changed.
+    pub(crate) fn with_job(&self, name: &str, change: impl Fn(&mut machine::Job)) -> Row {
+        let mut row = self.clone();
+        for it in row.jobs.iter_mut().filter(|it| it.job.name == name) {
+            change(&mut it.job);
+            it.clones.iter_mut().for_each(&change);
+        }
+        row
+    }
+
+    /// The same without a job; nothing if nobody would be left who is waited for.
+    pub(crate) fn without(&self, name: &str) -> Option<Row> {
+        let mut row = self.clone();
+        row.jobs.retain(|it| it.job.name != name);
+        let is_changed = row.jobs.len() < self.jobs.len();
+        let ends = row.jobs.iter().any(|it| !it.job.background);
+        (is_changed && ends).then_some(row)
+    }
+
+    /// The same with a control group that has no limits.
+    pub(crate) fn unlimited(&self, path: &str) -> Row {
+        let mut row = self.clone();
+        let plain = |path: &str| path.trim_matches('/').to_string();
+        for group in row.cgroups.iter_mut().filter(|it| plain(&it.path) == plain(path)) {
+            group.files.retain(|it| !it.name.ends_with(LIMITS));
+        }
+        row
+    }
+
+    /// The same with a device that gets so many commands at a time.
+    pub(crate) fn with_depth(&self, queue_depth: u32) -> Result<Row, Error> {
+        let virtio = Some(Facts { queue_depth, ..self.facts().clone() });
+        Row { virtio, ..self.clone() }.read_back()
+    }
+
+    /// Settings that are not as they are by default, with what they are then, if that is known.
+    pub(crate) fn deviations(&self) -> Vec<(&Number, Option<i64>)> {
+        let usual = probe(&self.spec, self.model.name(), self.facts().clone(), &[]);
+        let usual = usual.unwrap_or_default();
+        let default = |it: &Number| usual.iter().find(|usual| usual.0 == it.name).map(|it| it.1);
+        let mut all: Vec<(&Number, Option<i64>)> = Vec::new();
+        // What is written last holds.
+        for it in self.settings.iter().rev() {
+            if !all.iter().any(|(known, _)| known.name == it.name) {
+                all.push((it, default(it)));
+            }
+        }
+        all.retain(|(it, default)| *default != Some(it.value));
+        all
+    }
+
     /// Whether it does the same as another row, seed by seed.
     pub(crate) fn does_the_same(&self, other: &Row) -> bool {
         let spec = |it: &Row| SchedulerSpec { tunables: Vec::new(), ..it.spec.clone() };
@@ -48,8 +107,17 @@ impl Row {
             numbers.sort();
             numbers
         };
+        let device = |it: &Row| (it.facts().queue_depth, it.virtio.is_some());
+        let is_alike = |(one, other): (&PlannedJob, &PlannedJob)| {
+            let key = |it: &machine::Job| (it.name.clone(), it.ioprio, it.affinity.clone());
+            key(&one.job) == key(&other.job)
+        };
         self.world == other.world
             && self.axes == other.axes
+            && device(self) == device(other)
+            && self.cgroups == other.cgroups
+            && self.jobs.len() == other.jobs.len()
+            && self.jobs.iter().zip(&other.jobs).all(is_alike)
             && spec(self) == spec(other)
             && set(self) == set(other)
     }

@@ -290,6 +290,11 @@ impl Row {
         self.spec.attach()
     }
 
+    /// What the kernel calls the disk.
+    pub fn disk_name(&self) -> &'static str {
+        machine::disk_name(self.facts().transport)
+    }
+
     /// What the kernel is told of the disk.
     pub fn facts(&self) -> &Facts {
         self.virtio.as_ref().unwrap_or_else(|| self.model.facts())

@@ -30,7 +30,8 @@ pub fn pages(number: u64) -> Result<usize, Error> {
     let recorded = picture::recorded(&report, &summary)?;
     let compared = html::compare::page(&report, &summary, Duration::ZERO, recorded);
     let plan = plan(number)?;
-    let explained = lab::explain::explain(&plan, Options { slowest: SLOW, trials: 0 }, &|_, _| ())?;
+    let explained =
+        lab::explain::explain(&plan, Options { slowest: SLOW, ..Options::default() }, &|_, _| ())?;
     let recorded = picture::explained(&plan, &explained, SLOW)?;
     let page = html::explain::page(&plan, &explained, recorded, SLOW);
     for timeline in page.timelines.iter().chain(&compared.timelines) {

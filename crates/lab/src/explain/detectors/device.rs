@@ -13,6 +13,8 @@ const SHARED: f64 = 0.4;
 const MOST: f64 = 0.6;
 /// Who waits so many times the median is held up, however seldom.
 const TIMES: u64 = 20;
+/// Whose requests are with the device for less than this has little to do with it.
+const LEAST: f64 = 0.05;
 /// A request that is with the device for so long starves in it.
 const STARVES: Duration = Duration::from_millis(500);
 
@@ -21,6 +23,7 @@ pub fn detect(case: &Case) -> Vec<Finding> {
     for caller in case.callers {
         findings.extend(starved(case, caller));
         findings.extend(shared(case, caller));
+        findings.extend(streams(case, caller));
         findings.extend(flushes(case, caller));
         findings.extend(depth(case, caller));
         findings.extend(readahead(case, caller));
@@ -51,13 +54,37 @@ fn shared(case: &Case, caller: &Caller) -> Option<Finding> {
         one queue, where no scheduler, weight or priority reaches them.";
     found.remedies = case.fair_schedulers();
     found.remedies.extend(case.other_schedulers(&["kyber"]));
-    found.remedies.push(case.one_at_a_time());
+    found.remedies.extend(case.one_at_a_time());
     Some(found)
 }
 
 /// Whether a request was with the device together with those of another job.
 fn is_shared(caller: &Caller, part: &Part) -> bool {
     part.layer == Layer::Shared && part.behind.as_ref() != Some(&caller.job)
+}
+
+/// A disk that turns goes from one reader to the next and back.
+fn streams(case: &Case, caller: &Caller) -> Option<Finding> {
+    let disk = &case.result()?.disk;
+    let readers = case.callers.iter().filter(|it| it.kind == CallKind::Read).count();
+    let seeks = 2 * disk.sequential < disk.commands;
+    if !case.turns() || caller.kind != CallKind::Read || readers < 2 || !seeks {
+        return None;
+    }
+    let is_about = |it: &Part| waits(it.layer) || matches!(it.layer, Layer::Device | Layer::Shared);
+    let mut found = case.finding("streams-interleaved", caller, is_about)?;
+    found.suspect();
+    found.culprit = super::limits::busiest_other(case, caller);
+    found.title = format!(
+        "the disk seeks between {} and {} at each request",
+        caller.job,
+        found.culprit.as_deref().unwrap_or("others")
+    );
+    found.mechanism = "Each reader by itself would find its next block close by. A request of \
+        another comes first, and the heads move there and back.";
+    found.remedies = case.other_schedulers(&["cfq", "bfq", "anticipatory"]);
+    found.remedies.extend(case.setting("read_ahead_kb", 1024));
+    Some(found)
 }
 
 /// Report 4: whatever the scheduler does, the device has the time.
@@ -96,7 +123,7 @@ fn starved(case: &Case, caller: &Caller) -> Option<Finding> {
     found.culprit = super::limits::busiest_other(case, caller);
     found.mechanism = "The drive has many commands and takes those that lie near. What lies far \
         waits until nothing is nearer, and no scheduler can change that any more.";
-    found.remedies.push(case.one_at_a_time());
+    found.remedies.extend(case.one_at_a_time());
     Some(found)
 }
 
@@ -104,10 +131,16 @@ fn starved(case: &Case, caller: &Caller) -> Option<Finding> {
 fn flushes(case: &Case, caller: &Caller) -> Option<Finding> {
     let mut found = case.finding("flushes", caller, |it| it.layer == Layer::Flush)?;
     let rate = case.flush_rate();
-    let is_storm = found.share > 0.5 && rate > 50.0;
+    let is_storm =
+        found.share > 0.5 && (rate > 50.0 || super::limits::bully(case, caller).is_some());
     found.weight = if is_storm { Weight::Cause } else { Weight::Note };
-    found.title = format!("the disk flushes its cache {rate:.0} times a second");
-    found.culprit = None;
+    found.culprit = super::limits::bully(case, caller);
+    found.title = match &found.culprit {
+        Some(other) => {
+            format!("flushes for {} write out what {other} has in the disk's cache", caller.job)
+        }
+        None => format!("the disk flushes its cache {rate:.0} times a second"),
+    };
     found.mechanism = "Each fsync, and each commit of the journal, has the device write out its \
         cache. All who are in the same commit share one flush; who comes later needs another.";
     found
@@ -131,7 +164,7 @@ fn depth(case: &Case, caller: &Caller) -> Option<Finding> {
     found.title = format!("the disk is given {depth} commands at a time, and takes more");
     found.mechanism = "A disk with a queue orders its commands, or serves several at once. With \
         one at a time it does neither.";
-    found.remedies.push(Remedy::told("echo 32 > /sys/block/vda/device/queue_depth"));
+    found.remedies.extend(case.device_file("queue_depth", 32).map(Remedy::told));
     Some(found)
 }
 
@@ -172,7 +205,8 @@ fn discards(case: &Case, caller: &Caller) -> Option<Finding> {
     found.culprit = Some(trims.job.clone());
     found.mechanism = "A discard of much is long work for a device, and reads wait until it is \
         done. Many small ones let reads in between.";
-    found.remedies.push(Remedy::told("echo 67108864 > /sys/block/vda/queue/discard_max_bytes"));
+    let file = format!("/sys/block/{}/queue/discard_max_bytes", case.disk());
+    found.remedies.push(Remedy::told(format!("echo 67108864 > {file}")));
     found.remedies.push(Remedy::told("fstrim when nobody waits, without mount -o discard"));
     Some(found)
 }
@@ -185,6 +219,10 @@ fn cost(case: &Case, caller: &Caller) -> Option<Finding> {
     }
     let is_about = |it: &Part| matches!(it.layer, Layer::Computing | Layer::Host | Layer::Core);
     let mut found = case.finding("scheduler-cost", caller, is_about)?;
+    // Who merely copies to and from memory costs no scheduler anything.
+    if caller.share(|it| matches!(it.layer, Layer::Device | Layer::Shared)) < LEAST {
+        return None;
+    }
     found.suspect();
     found.title =
         format!("{} costs {} more time than the device takes", case.scheduler(), caller.job);
@@ -200,8 +238,8 @@ fn host(case: &Case, caller: &Caller) -> Option<Finding> {
     let is_about = |it: &Part| matches!(it.layer, Layer::Core);
     let mut found = case.finding("host-full", caller, is_about)?;
     found.title = format!("{} waits for a core", caller.job);
-    found.mechanism = "All cores compute: programs, the block layer, interrupts. Then requests \
-        reach the disk later than it could serve them.";
+    found.mechanism = "All cores that it may use compute: for programs, for the block layer, for \
+        interrupts. Then requests reach the disk later than it could serve them.";
     found.remedies.push(Remedy::told("more cores, cheaper calls (io_uring, larger blocks)"));
     found.remedies.extend(case.plain_schedulers());
     Some(found)

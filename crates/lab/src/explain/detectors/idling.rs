@@ -8,14 +8,21 @@ use block::HoldReason;
 use insight::Layer;
 
 /// It keeps the disk for somebody who has nothing to do at the moment.
-const IDLES: [HoldReason; 5] = [
-    HoldReason::ProcessIdles,
-    HoldReason::GroupIdles,
-    HoldReason::TurnNotDone,
-    HoldReason::GroupNotDone,
-    HoldReason::NobodyChosen,
+const IDLES: [HoldReason; 3] =
+    [HoldReason::ProcessIdles, HoldReason::GroupIdles, HoldReason::NobodyChosen];
+/// The disk works for whoever has the turn.
+const TURNS: [HoldReason; 2] = [HoldReason::TurnNotDone, HoldReason::GroupNotDone];
+/// The disk works, and gets no more.
+const FEW: [HoldReason; 5] = [
+    HoldReason::Quantum,
+    HoldReason::AsyncDepth,
+    HoldReason::AsyncInFlight,
+    HoldReason::SyncInFlight,
+    HoldReason::BatchDrains,
 ];
 
+/// The disk idles for this part of the time of turns where they are a waste.
+const WASTED: f64 = 0.2;
 /// Who waits for this part of its time has nothing of idling, whatever others have.
 const MOST: f64 = 0.5;
 
@@ -26,19 +33,38 @@ pub fn detect(case: &Case) -> Vec<Finding> {
         findings.extend(writeback(case, caller));
         findings.extend(siblings(case, caller));
         findings.extend(for_another(case, caller));
+        findings.extend(turns(case, caller));
+        findings.extend(few(case, caller));
         findings.extend(idle_class(case, caller));
         findings.extend(lower_class(case, caller));
     }
     findings
 }
 
-fn is_idling(case: &Case, part: &Part) -> bool {
+/// Whether the disk is kept for somebody who has nothing to do, or for one at a time although it
+/// serves many.
+fn is_idling(case: &Case, caller: &Caller, part: &Part) -> bool {
     let idles = match part.layer {
+        Layer::Held(reason) if TURNS.contains(&reason) => is_wasted(case, caller),
         Layer::Held(reason) => IDLES.contains(&reason),
         Layer::Withheld => true,
         _ => false,
     };
     idles && case.may_idle()
+}
+
+/// Whether turns are idling: on a disk that serves many at once, or where the one whose turn it is
+/// leaves it idle for long between its requests.
+fn is_wasted(case: &Case, caller: &Caller) -> bool {
+    let share = |reasons: &[HoldReason]| {
+        caller.share(|it| matches!(it.layer, Layer::Held(reason) if reasons.contains(&reason)))
+    };
+    is_fast(case) || share(&IDLES) > WASTED * share(&TURNS)
+}
+
+/// Whether the disk has no seeks to save, and serves several at once.
+fn is_fast(case: &Case) -> bool {
+    !case.turns() && case.depth() > 1
 }
 
 /// Report 1: the disk is kept for somebody who waits for the very request that is withheld.
@@ -54,7 +80,7 @@ fn dependent(case: &Case, caller: &Caller) -> Option<Finding> {
         let for_whom = it.behind.as_deref().unwrap_or_default();
         let who = it.who.as_str();
         let is_writeback = case.is_flusher(who) || case.is_flusher(for_whom);
-        is_idling(case, it) && who != for_whom && !is_writeback && alternate(who, for_whom)
+        is_idling(case, caller, it) && who != for_whom && !is_writeback && alternate(who, for_whom)
     };
     let mut found = case.finding("dependent-tasks-apart", caller, is_about)?;
     let other = caller.parts.iter().find(|it| is_about(it))?;
@@ -99,7 +125,7 @@ fn writeback(case: &Case, caller: &Caller) -> Option<Finding> {
 /// Report 3: processes of one job read what lies together, each from a queue of its own.
 fn siblings(case: &Case, caller: &Caller) -> Option<Finding> {
     let is_about = |it: &Part| {
-        is_idling(case, it)
+        is_idling(case, caller, it)
             && match case.recording() {
                 Some(known) => it.behind.as_deref().is_some_and(|other| {
                     known.take_turns(&caller.job, other) == Some(Turns::OfOneProgram)
@@ -133,11 +159,7 @@ fn siblings(case: &Case, caller: &Caller) -> Option<Finding> {
 /// Whether a job has more than one task.
 fn is_several(case: &Case, job: &str) -> bool {
     let Some(result) = case.result() else { return false };
-    let tasks = result.jobs.iter().find(|it| it.name == job).map_or(1, |it| it.tasks);
-    tasks > 1
-        || result.disk.held_for.iter().any(|it| {
-            it.waiting == it.waited_for.clone().unwrap_or_default() && it.waiting.contains(job)
-        })
+    result.jobs.iter().find(|it| it.name == job).is_some_and(|it| it.tasks > 1)
 }
 
 /// Report 5: a fast disk with a queue of its own is kept idle. On a disk that turns idling may pay.
@@ -146,9 +168,9 @@ fn for_another(case: &Case, caller: &Caller) -> Option<Finding> {
         let behind = it.behind.as_deref();
         let turns = |other: &str| case.recording().and_then(|it| it.take_turns(&caller.job, other));
         let is_other = |it: &str| it != caller.job && !case.is_kernel(it) && turns(it).is_none();
-        is_idling(case, it) && behind.is_some_and(is_other)
+        is_idling(case, caller, it) && behind.is_some_and(is_other)
     };
-    let is_fast = !case.turns() && case.depth() > 1;
+    let is_fast = is_fast(case);
     let name = if is_fast { "idling-on-flash" } else { "idling-for-another" };
     let mut found = case.finding(name, caller, is_about)?;
     if !is_fast && found.share < MOST {
@@ -171,6 +193,34 @@ fn for_another(case: &Case, caller: &Caller) -> Option<Finding> {
         }
     };
     found.remedies = remedies(case);
+    Some(found)
+}
+
+/// Whoever has the turn keeps the disk busy, and the others wait.
+fn turns(case: &Case, caller: &Caller) -> Option<Finding> {
+    let is_about = |it: &Part| matches!(it.layer, Layer::Held(reason) if TURNS.contains(&reason));
+    if is_wasted(case, caller) {
+        return None;
+    }
+    let mut found = case.finding("turns-of-others", caller, is_about)?;
+    found.suspect();
+    found.title = format!("{} waits while others have their turns", caller.job);
+    found.mechanism = "One after the other has the disk for some time, so that each reads in \
+        sequence. Whoever asks for little waits for all the turns of those who ask for much.";
+    found.remedies = case.plain_schedulers();
+    Some(found)
+}
+
+/// The scheduler gives the device less than it takes.
+fn few(case: &Case, caller: &Caller) -> Option<Finding> {
+    let is_about = |it: &Part| matches!(it.layer, Layer::Held(reason) if FEW.contains(&reason));
+    let mut found = case.finding("few-at-a-time", caller, is_about)?;
+    found.suspect();
+    found.title = format!("{} lets few requests of {} go at a time", case.scheduler(), caller.job);
+    found.mechanism = "The scheduler keeps requests back although the device has room, so that \
+        those of others find it nearly empty. A device that serves many at once is not used.";
+    found.remedies = case.tunables(&[("quantum", 32)]).into_iter().collect();
+    found.remedies.extend(case.plain_schedulers());
     Some(found)
 }
 

@@ -2,10 +2,10 @@
 
 use crate::explain::account::{Caller, Part};
 use crate::explain::case::Case;
-use crate::explain::finding::{Finding, Remedy, Weight};
+use crate::explain::finding::{Change, Finding, Remedy, Weight};
 use crate::metrics::CallKind;
 use base::Duration;
-use block::HoldReason;
+use block::{HoldReason, Shape};
 use insight::Layer;
 
 /// Less than this may be dirty where somebody has made the limit small.
@@ -26,6 +26,7 @@ pub fn detect(case: &Case) -> Vec<Finding> {
         findings.extend(limited(case, caller));
         findings.extend(bypassed(case, caller));
         findings.extend(no_request(case, caller));
+        findings.extend(no_token(case, caller));
         findings.extend(dirty(case, caller));
         findings.extend(backlog(case, caller));
     }
@@ -66,7 +67,8 @@ fn limited(case: &Case, caller: &Caller) -> Option<Finding> {
     found.culprit = Some(whose.clone()).filter(|it| *it != caller.job);
     found.mechanism = "Bios wait in the control group until its limit of bytes or operations a \
         second admits them. Whoever waits for such a bio waits as long, limited or not.";
-    found.remedies.push(Remedy::told(format!("raise io.max of {whose}'s group, or take it away")));
+    let raise = format!("raise io.max of {whose}'s group, or take it away");
+    found.remedies.push(Remedy::tried(raise, Change::Unlimited(group.to_string())));
     if found.culprit.is_some() {
         found.remedies.push(Remedy::told(format!("give {whose} a file system of its own")));
     }
@@ -111,7 +113,7 @@ fn write_limit(case: &Case, job: &str) -> Option<u64> {
 
 /// All requests are taken.
 fn no_request(case: &Case, caller: &Caller) -> Option<Finding> {
-    let is_about = |it: &Part| it.layer == Layer::Tag || is_no_token(it);
+    let is_about = |it: &Part| it.layer == Layer::Tag;
     let mut found = case.finding("requests-run-out", caller, is_about)?;
     let others = bully(case, caller);
     let number = case.value("nr_requests");
@@ -122,8 +124,16 @@ fn no_request(case: &Case, caller: &Caller) -> Option<Finding> {
     let many = number.map_or("the queue's".to_string(), |it| it.to_string());
     found.title = format!("{} waits for one of {many} requests: all are taken", caller.job);
     found.culprit = others;
-    found.mechanism = "The queue has so many requests for each direction. Whoever finds none \
-        sleeps, before a scheduler could prefer it.";
+    found.mechanism = match sched::shape_of(case.scheduler()) {
+        Some(Shape::Single) => {
+            "The queue has so many requests for each direction. Whoever finds none sleeps, before \
+            a scheduler could prefer it."
+        }
+        _ => {
+            "The queue has so many requests, and all share them. Whoever finds none sleeps, before \
+            a scheduler could prefer it."
+        }
+    };
     let more = number.unwrap_or(64).max(32) * 4;
     found.remedies = case.setting("nr_requests", more).into_iter().collect();
     found.remedies.extend(case.defaults());
@@ -131,8 +141,18 @@ fn no_request(case: &Case, caller: &Caller) -> Option<Finding> {
     Some(found)
 }
 
-fn is_no_token(part: &Part) -> bool {
-    part.layer == Layer::Held(HoldReason::NoToken)
+/// Kyber's targets leave few tokens.
+fn no_token(case: &Case, caller: &Caller) -> Option<Finding> {
+    let is_about = |it: &Part| it.layer == Layer::Held(HoldReason::NoToken);
+    let mut found = case.finding("no-token", caller, is_about)?;
+    found.suspect();
+    let kind = caller.kind.name();
+    found.title = format!("{} waits for tokens: kyber lets few {kind}s go", caller.job);
+    found.culprit = busiest_other(case, caller);
+    found.mechanism = "Reads, writes and the rest have tokens, and a request needs one. While \
+        reads or writes take longer than their targets, the others have fewer.";
+    found.remedies = case.plain_schedulers();
+    Some(found)
 }
 
 /// Too much is dirty, so writers pause.

@@ -5,6 +5,7 @@ mod device;
 mod idling;
 pub mod limits;
 mod neighbours;
+mod settings;
 
 use super::case::Case;
 use super::finding::{Finding, Weight};
@@ -14,18 +15,42 @@ use insight::Confidence;
 type Detector = fn(&Case) -> Vec<Finding>;
 
 /// All of them.
-const DETECTORS: [Detector; 4] =
-    [idling::detect, limits::detect, neighbours::detect, device::detect];
+const DETECTORS: [Detector; 5] =
+    [settings::detect, idling::detect, limits::detect, neighbours::detect, device::detect];
+
+/// The finding about what somebody has set.
+pub const SETTING: &str = "setting";
 
 /// What all of them say, the causes first and among these the dearest.
 pub fn detect(case: &Case) -> Vec<Finding> {
     let mut findings: Vec<Finding> = DETECTORS.iter().flat_map(|it| it(case)).collect();
-    findings.sort_by_key(|it| (it.weight, std::cmp::Reverse(it.cost)));
+    sort(&mut findings);
     findings
 }
 
+/// Causes first; among these what somebody loses who takes nothing from others, what a change is
+/// known to help, and what costs most of the time that passes. Whoever makes many calls at once, and keeps others waiting by that, is
+/// not the first to be helped.
+pub fn sort(findings: &mut [Finding]) {
+    let causes = findings.iter().filter(|it| it.is_cause());
+    let blamed: Vec<(String, String)> =
+        causes.filter_map(|it| Some((it.culprit.clone()?, it.victim.clone()))).collect();
+    let is_guilty = |victim: &str| {
+        let by = |it: &&(String, String)| it.0 == victim;
+        blamed
+            .iter()
+            .filter(by)
+            .any(|(_, other)| !blamed.iter().any(|it| it.0 == *other && it.1 == victim))
+    };
+    findings.sort_by_cached_key(|it| {
+        let cost = std::cmp::Reverse(it.passes);
+        (it.weight, is_guilty(&it.victim), !it.has_gain(), cost, !it.is_setting())
+    });
+}
+
 /// What detectors can find, by name, and what it means.
-pub const KNOWN: [(&str, &str); 29] = [
+pub const KNOWN: &[(&str, &str)] = &[
+    (SETTING, "what somebody has set is worse than the default"),
     ("dependent-tasks-apart", "the scheduler idles for one of two tasks that wait for each other"),
     (
         "cooperating-tasks-apart",
@@ -33,6 +58,8 @@ pub const KNOWN: [(&str, &str); 29] = [
     ),
     ("idling-on-flash", "a fast disk is kept idle for one job while another waits"),
     ("idling-for-another", "the same on a disk that turns, where it may pay"),
+    ("few-at-a-time", "the scheduler lets few requests go at a time"),
+    ("turns-of-others", "each has the disk for a while, and all others wait"),
     ("idle-class", "a job of the idle class gets what the others leave"),
     ("lower-class", "requests of a lower I/O class wait until there is nothing else"),
     ("writeback-starved", "others pass buffered writes that somebody waits for"),
@@ -40,6 +67,7 @@ pub const KNOWN: [(&str, &str); 29] = [
     ("limit-reached", "io.max or blkio.throttle holds back a job, or what it is waited for"),
     ("limit-bypassed", "buffered writes pass a limit of version 1"),
     ("requests-run-out", "all requests or tags are taken"),
+    ("no-token", "kyber's targets leave few tokens"),
     ("dirty-limit", "a writer pauses because too much is dirty"),
     ("dirty-backlog", "a sync writes what was made dirty long before"),
     ("weights-without-effect", "the scheduler does not look at weights or priorities that are set"),
@@ -51,6 +79,7 @@ pub const KNOWN: [(&str, &str); 29] = [
     ("starved-in-the-scheduler", "some calls are passed over for very long"),
     ("starved-in-the-drive", "a request is with the drive for very long while it serves others"),
     ("device-shared", "requests are with the drive among those of somebody who has more"),
+    ("streams-interleaved", "a disk that turns seeks between several readers at each request"),
     ("device-bound", "the device has the time; no scheduler changes that"),
     ("flushes", "the device flushes its cache most of the time"),
     ("queue-depth", "the device is given fewer commands than it takes"),
@@ -73,7 +102,7 @@ pub fn detect_in_recording(case: &Case) -> Vec<Finding> {
     for found in all.iter_mut().filter(|it| it.confidence == Some(Confidence::Low)) {
         found.weight = Weight::Note;
     }
-    all.sort_by_key(|it| (it.weight, std::cmp::Reverse(it.cost)));
+    sort(&mut all);
     let mut findings: Vec<Finding> = Vec::new();
     for found in all {
         match findings.iter_mut().find(|it| it.name == found.name) {

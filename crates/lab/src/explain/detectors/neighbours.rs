@@ -89,8 +89,8 @@ fn flood(case: &Case, caller: &Caller) -> Option<Finding> {
         caller.job,
         found.culprit.as_deref().unwrap_or("others")
     );
-    found.mechanism = "Others have more requests in the queue, and the scheduler takes them in \
-        order of arrival or of position. Each call waits for its turn among all of them.";
+    found.mechanism = "Others have more requests in the queue, and the scheduler takes many of \
+        them first: by arrival, by position, or because it prefers reads.";
     found.remedies = case.defaults().into_iter().collect();
     found.remedies.extend(case.fair_schedulers());
     found.remedies.extend(case.other_schedulers(&["kyber", "mq-deadline", "deadline"]));

@@ -55,6 +55,12 @@ fn nothing_of_what_setup_did_counts_and_time_begins_with_the_jobs() {
     assert_eq!(result.exits.len(), 1);
 }
 
+fn dd_does_not_count_what_was_before_it() {
+    let report = run(&prepared(&format!(r#"[{MADE}, "sleep 100", "drop_caches"]"#))).unwrap();
+    let dd = report.results[0].job("reader").unwrap();
+    assert!(dd.runtime <= report.results[0].elapsed, "{}", dd.runtime);
+}
+
 fn what_does_nothing_on_a_fresh_machine_is_left_out() {
     let plan = plan(&prepared(r#"["drop_caches", "sync"]"#)).unwrap();
     assert!(plan.rows[0].preparation.is_empty());
@@ -104,6 +110,7 @@ fn main() -> std::process::ExitCode {
     testing::run(testing::tests![
         [] => a_file_that_setup_made_is_there_and_cached_unless_caches_are_dropped,
             nothing_of_what_setup_did_counts_and_time_begins_with_the_jobs,
+            dd_does_not_count_what_was_before_it,
             what_does_nothing_on_a_fresh_machine_is_left_out,
             a_line_of_setup_may_use_axes,
             a_line_that_cannot_be_done_is_one_message;

@@ -14,6 +14,9 @@ pub struct Outcome {
     pub jobs: Vec<JobOutcome>,
     /// When the last job ended, or the run was cut off.
     pub elapsed: Duration,
+    /// When the jobs began, by the clock of the machine, which is what programs see; all other
+    /// times count from there.
+    pub begins: Instant,
     /// Two runs with the same fingerprint did the same.
     pub fingerprint: Fingerprint,
     /// All tasks there were.

@@ -67,9 +67,14 @@ impl Preparation {
         Err((line, why))
     }
 
+    /// When the jobs began.
+    pub fn begins(&self) -> Instant {
+        self.begins.unwrap_or(Instant::ZERO)
+    }
+
     /// A time as it is counted outside.
     pub fn counted(&self, at: Instant) -> Instant {
-        Instant::ZERO + at.saturating_since(self.begins.unwrap_or(Instant::ZERO))
+        Instant::ZERO + at.saturating_since(self.begins())
     }
 
     /// Whether events are seen as they are.

@@ -155,6 +155,11 @@ impl Remedy {
     }
 }
 
+/// Whose something is, in words.
+pub fn possessive(name: &str) -> String {
+    if name.ends_with('s') { format!("{name}'") } else { format!("{name}'s") }
+}
+
 fn kind_name<S: Serializer>(kind: &CallKind, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(kind.name())
 }

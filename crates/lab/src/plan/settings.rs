@@ -174,7 +174,8 @@ impl Planner {
         }
     }
 
-    /// The settings of a scheduler: its own, and those for all that it or its kernel has.
+    /// The settings of a scheduler: those for all that it or its kernel has; its own, which outdo
+    /// them; and what is varied.
     pub(super) fn of_row(&self, spec: &SchedulerSpec, given: &Given) -> Result<OfRow, Error> {
         let place = format!("scheduler {}", spec.label());
         let own = spec.tunables.iter().map(|(name, value)| Number {
@@ -184,8 +185,12 @@ impl Planner {
         });
         let (numbers, files): (Vec<Number>, Vec<Number>) =
             own.partition(|it| is_number(spec, &it.name));
-        let for_all = given.numbers.iter().filter(|it| is_number(spec, &it.name));
-        let numbers = numbers.into_iter().chain(for_all.cloned()).collect();
+        let is_own = |it: &Number| numbers.iter().any(|own| own.name == it.name);
+        let all = given.numbers.iter().filter(|it| is_number(spec, &it.name)).cloned();
+        let (varied, all): (Vec<Number>, Vec<Number>) =
+            all.partition(|it| self.value(&it.name).is_some());
+        let all = all.into_iter().filter(|it| !is_own(it)).collect::<Vec<_>>();
+        let numbers = all.into_iter().chain(numbers).chain(varied).collect();
         let own = files.into_iter().map(|Number { name, value, place }| {
             let value = value.to_string();
             Setting { name, value, place }

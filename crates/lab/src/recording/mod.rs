@@ -190,9 +190,16 @@ fn place(path: &Path, line: usize) -> String {
 }
 
 /// The file, or the name that several files have in common, that a path means: itself, or the one
-/// recording in a directory.
+/// recording in a directory. A file of one CPU means those of all CPUs.
 pub fn base_of(path: &Path) -> Result<PathBuf, Error> {
-    if path.is_dir() { only_recording(path) } else { Ok(path.to_path_buf()) }
+    if path.is_dir() {
+        return only_recording(path);
+    }
+    let of_cpu = path.file_name().and_then(|it| it.to_str()?.rsplit_once(".blktrace."));
+    let base = of_cpu.map(|(base, _)| path.with_file_name(base));
+    let several =
+        base.filter(|base| path.is_file() && trace::blktrace::recording_files(base).len() > 1);
+    Ok(several.unwrap_or_else(|| path.to_path_buf()))
 }
 
 /// The recording in a directory, if there is exactly one.

@@ -150,6 +150,7 @@ fn note_closings(measured: &mut Measured, row: &Row, outcome: &Outcome) {
     let jobs: Vec<usize> = row.programs().map(|(number, _)| number).collect();
     for (program, account) in &outcome.accounts {
         let Some(&Closed(at)) = account.downcast_ref() else { continue };
+        let at = Instant::ZERO + at.saturating_since(outcome.begins);
         let job = jobs.get(*program).copied();
         let actors = measured.sections.iter_mut().chain(&mut measured.processes);
         actors.filter(|it| it.job.is_some() && it.job == job).for_each(|it| it.counts_until(at));

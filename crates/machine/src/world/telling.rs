@@ -93,6 +93,7 @@ impl World {
         Ok(Outcome {
             jobs,
             elapsed: last.since(Instant::ZERO),
+            begins: self.preparation.begins(),
             fingerprint: std::mem::take(&mut self.mark).finish(),
             tasks: self.tasks.last_infos(),
             cgroups: self.cgroups.all().to_vec(),

@@ -4,10 +4,11 @@ pub mod recording;
 
 use crate::grid::wrap;
 use crate::style::{Paint, Style};
+use base::Duration;
 use insight::{Call, Segment};
 use lab::explain::Explained;
 use lab::explain::account::{Caller, Part};
-use lab::explain::finding::{Finding, Gain, Remedy};
+use lab::explain::finding::{Finding, Gain, Remedy, possessive};
 use lab::plan::Plan;
 use lab::quantity::{Kind, human};
 use serde_json::{Value, json};
@@ -20,6 +21,8 @@ const LEAST: f64 = 0.01;
 const INDENT: &str = "     ";
 /// And the lines that follow the first of such a paragraph.
 const HANGING: &str = "       ";
+/// So many pieces of a slow call are.
+const PIECES: usize = 20;
 /// So many findings are shown.
 const FINDINGS: usize = 6;
 
@@ -166,9 +169,9 @@ pub(crate) fn title_of(it: &Finding) -> String {
 /// Who lost how much.
 pub(crate) fn cost(it: &Finding) -> String {
     format!(
-        "{} of {}'s {}s, {:.0} % of their time",
+        "{} of {} {}s, {:.0} % of their time",
         time(it.cost.as_nanos()),
-        it.victim,
+        possessive(&it.victim),
         it.kind.name(),
         100.0 * it.share
     )
@@ -233,7 +236,8 @@ fn slow_calls(it: &Explained, slow: usize, style: &Style) -> String {
     for (caller, call) in it.slowest(slow) {
         let title = format!("  {}", slow_title(caller, call));
         out.push_str(&format!("\n{}\n", style.painted(&title, Some(Paint::Heading))));
-        for piece in pieces(call) {
+        let (pieces, others) = pieces(call);
+        for piece in pieces {
             let whose = it.actors.name(piece.who);
             let behind = piece.behind.map(|who| format!(" behind {}", it.actors.name(who)));
             out.push_str(&format!(
@@ -242,6 +246,13 @@ fn slow_calls(it: &Explained, slow: usize, style: &Style) -> String {
                 time(piece.length().as_nanos()),
                 piece.layer,
                 behind.unwrap_or_default()
+            ));
+        }
+        if others > call.took() / 100 {
+            out.push_str(&format!(
+                "    {:<11} {:>10}  shorter pieces\n",
+                "",
+                time(others.as_nanos())
             ));
         }
     }
@@ -255,10 +266,30 @@ pub(crate) fn slow_title(caller: &Caller, call: &Call) -> String {
     format!("{} of {} at {began:.6} s took {took}", caller.kind.name(), caller.job)
 }
 
-/// The pieces of a call that take a thousandth of it at least.
-pub(crate) fn pieces(call: &Call) -> impl Iterator<Item = &Segment> {
+/// The pieces of a call that take longest, in order, where alike ones follow each other as one; and
+/// how long all others take.
+pub(crate) fn pieces(call: &Call) -> (Vec<Segment>, Duration) {
     let least = call.took().as_nanos() / 1000;
-    call.path.iter().filter(move |it| it.length().as_nanos() > least)
+    let is_alike = |one: &Segment, other: &Segment| {
+        (one.who, one.layer, one.behind) == (other.who, other.layer, other.behind)
+    };
+    let mut all: Vec<(Segment, Duration)> = Vec::new();
+    for it in call.path.iter().filter(|it| it.length().as_nanos() > least) {
+        match all.last_mut() {
+            Some((last, length)) if is_alike(last, it) => {
+                (last.to, *length) = (it.to, *length + it.length());
+            }
+            _ => all.push((*it, it.length())),
+        }
+    }
+    let mut lengths: Vec<Duration> = all.iter().map(|it| it.1).collect();
+    lengths.sort_unstable_by_key(|it| std::cmp::Reverse(*it));
+    let bound = lengths.get(PIECES - 1).copied().unwrap_or(Duration::ZERO);
+    all.retain(|it| it.1 >= bound);
+    all.truncate(PIECES);
+    let shown = all.iter().map(|it| it.1).fold(Duration::ZERO, |sum, it| sum + it);
+    let pieces = all.into_iter().map(|(it, length)| Segment { to: it.from + length, ..it });
+    (pieces.collect(), call.took().saturating_sub(shown))
 }
 
 /// A time as people read it.

@@ -143,7 +143,7 @@ fn slow(it: &Explained, run: Option<usize>, most: usize) -> Vec<(Table, Option<P
 
 fn path(it: &Explained, caller: &Caller, call: &Call) -> Table {
     let caption = format!("{}: {}", it.label(), slow_title(caller, call));
-    let rows = pieces(call).map(|piece| {
+    let rows = pieces(call).0.into_iter().map(|piece| {
         let after = time(piece.from.saturating_since(call.entered).as_nanos());
         let behind = piece.behind.map(|who| it.actors.name(who).to_string());
         let cells = [

@@ -2,7 +2,7 @@
 
 use crate::explain::account::{Caller, Part};
 use crate::explain::case::Case;
-use crate::explain::finding::{Change, Finding, Remedy, Weight};
+use crate::explain::finding::{Change, Finding, Remedy, Weight, possessive};
 use crate::metrics::CallKind;
 use base::Duration;
 use block::{HoldReason, Shape};
@@ -67,7 +67,7 @@ fn limited(case: &Case, caller: &Caller) -> Option<Finding> {
     found.culprit = Some(whose.clone()).filter(|it| *it != caller.job);
     found.mechanism = "Bios wait in the control group until its limit of bytes or operations a \
         second admits them. Whoever waits for such a bio waits as long, limited or not.";
-    let raise = format!("raise io.max of {whose}'s group, or take it away");
+    let raise = format!("raise io.max of {} group, or take it away", possessive(&whose));
     found.remedies.push(Remedy::tried(raise, Change::Unlimited(group.to_string())));
     if found.culprit.is_some() {
         found.remedies.push(Remedy::told(format!("give {whose} a file system of its own")));

@@ -81,6 +81,36 @@ fn the_cause_of_each_complaint_is_found_first() {
 }
 
 #[test]
+fn what_strangers_made_up_is_found_first() {
+    let missed = Mutex::new(Vec::new());
+    let files = Mutex::new(below("fidelity/composed").into_iter());
+    let next = || files.lock().unwrap().next();
+    let work = || {
+        while let Some(path) = next() {
+            let (plan, text) = plan_of(&path);
+            // Those of the first round say in words what is wrong.
+            if !text.starts_with("# cause") {
+                continue;
+            }
+            let asked = Options { trials: 1, ..Options::default() };
+            let explained = explain_row(&plan, &plan.rows[0], asked).unwrap();
+            let all = causes(&explained);
+            let first = all.first().map_or(("nothing", ""), |it| (it.name, it.victim.as_str()));
+            if first != (said(&text, "cause"), said(&text, "victim")) {
+                missed.lock().unwrap().push(format!("{}: {first:?}", path.display()));
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
+        }
+    });
+    let missed = missed.into_inner().unwrap();
+    assert!(missed.is_empty(), "{missed:#?}");
+}
+
+#[test]
 fn nothing_is_found_where_nothing_is_wrong() {
     let (mut runs, mut wrong) = (0, Vec::new());
     for path in below("fidelity/healthy") {

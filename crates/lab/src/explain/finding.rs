@@ -85,6 +85,8 @@ pub enum Change {
     Ioprio(String),
     /// A job on all cores.
     AllCores(String),
+    /// A job's control group with another weight.
+    Weight(String, u32),
     /// A control group without limits.
     Unlimited(String),
     /// The device gets so many commands at a time.

@@ -133,6 +133,7 @@ fn changed(row: &Row, change: &Change) -> Option<Row> {
         Change::Default(name) => row.with_default(name).ok(),
         Change::Ioprio(name) => Some(row.with_job(name, |job| job.ioprio = Ioprio::NONE)),
         Change::AllCores(name) => Some(row.with_job(name, |job| job.affinity = None)),
+        Change::Weight(job, weight) => Some(row.with_weight(job, *weight)),
         Change::Unlimited(group) => Some(row.unlimited(group)),
         Change::Depth(commands) => row.with_depth(*commands).ok(),
         Change::Without(name) => row.without(name),

@@ -66,6 +66,21 @@ impl Row {
         (is_changed && ends).then_some(row)
     }
 
+    /// The same with another weight of a job's control group.
+    pub(crate) fn with_weight(&self, job: &str, weight: u32) -> Row {
+        let mut row = self.clone();
+        let its = row.jobs.iter().find(|it| it.job.name == job);
+        let group = its.map(|it| it.job.cgroup.clone()).unwrap_or_default();
+        let plain = |path: &str| path.trim_matches('/').to_string();
+        for it in row.cgroups.iter_mut().filter(|it| plain(&it.path) == plain(&group)) {
+            it.weight = Some(weight);
+        }
+        for it in row.jobs.iter_mut().filter(|it| plain(&it.job.cgroup) == plain(&group)) {
+            it.weight = it.weight.map(|_| weight);
+        }
+        row
+    }
+
     /// The same with a control group that has no limits.
     pub(crate) fn unlimited(&self, path: &str) -> Row {
         let mut row = self.clone();

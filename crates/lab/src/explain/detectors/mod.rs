@@ -28,8 +28,8 @@ pub fn detect(case: &Case) -> Vec<Finding> {
     findings
 }
 
-/// Causes first; among these what somebody loses who takes nothing from others, what a change is
-/// known to help, and what costs most of the time that passes. Whoever makes many calls at once, and keeps others waiting by that, is
+/// Causes first; among these what somebody loses who takes nothing from others, and what costs most
+/// of the time that passes. Whoever makes many calls at once, and keeps others waiting by that, is
 /// not the first to be helped.
 pub fn sort(findings: &mut [Finding]) {
     let causes = findings.iter().filter(|it| it.is_cause());
@@ -43,8 +43,10 @@ pub fn sort(findings: &mut [Finding]) {
             .any(|(_, other)| !blamed.iter().any(|it| it.0 == *other && it.1 == victim))
     };
     findings.sort_by_cached_key(|it| {
-        let cost = std::cmp::Reverse(it.passes);
-        (it.weight, is_guilty(&it.victim), !it.has_gain(), cost, !it.is_setting())
+        // What a change is known to help counts twice.
+        let times = if it.has_gain() { 2 } else { 1 };
+        let cost = std::cmp::Reverse(it.passes * times);
+        (it.weight, is_guilty(&it.victim), cost, !it.is_setting())
     });
 }
 

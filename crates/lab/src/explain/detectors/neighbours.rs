@@ -3,7 +3,7 @@
 use crate::explain::account::{Caller, Part};
 use crate::explain::actors::Actor;
 use crate::explain::case::{Case, time, waits};
-use crate::explain::finding::{Finding, Remedy, Weight};
+use crate::explain::finding::{Change, Finding, Remedy, Weight};
 use crate::metrics::CallKind;
 use base::Duration;
 use insight::Layer;
@@ -16,6 +16,7 @@ const TIMES: u64 = 20;
 pub fn detect(case: &Case) -> Vec<Finding> {
     let mut findings = Vec::new();
     for caller in case.callers {
+        findings.extend(little_weight(case, caller));
         let weights = without_effect(case, caller);
         let commit = others_data(case, caller);
         let flood = flood(case, caller);
@@ -23,7 +24,6 @@ pub fn detect(case: &Case) -> Vec<Finding> {
         findings.extend(weights.into_iter().chain(commit).chain(flood).chain(starved));
         findings.extend(inverted(case, caller));
         findings.extend(unweighted(case, caller));
-        findings.extend(little_weight(case, caller));
     }
     findings
 }
@@ -129,9 +129,9 @@ fn little_weight(case: &Case, caller: &Caller) -> Option<Finding> {
     found.title = format!("{} has a weight of {own}, and {name} one of {weight}", caller.job);
     found.mechanism = "The scheduler shares the disk out by weight: more weight is more of it. \
         That is the other way round than nice values.";
-    found
-        .remedies
-        .push(Remedy::told(format!("more io.weight for {}, if it matters more", caller.job)));
+    let file = if case.row()?.cgroup_writeback { "io.weight" } else { "blkio.weight" };
+    let more = format!("{weight} in {file} of {}, if it matters as much", caller.job);
+    found.remedies.push(Remedy::tried(more, Change::Weight(caller.job.clone(), weight)));
     found.culprit = Some(name);
     Some(found)
 }

@@ -276,8 +276,8 @@ fn note_trade_off(finding: &mut Finding) -> bool {
     if is_dear {
         let [before, after] = [gain.before, gain.after].map(time);
         let line = format!(
-            "with the default {before} becomes {after}, and calls of {job} become {longer:.1} times \
-             longer: tried"
+            "with the default {before} becomes {after}, and calls of {job} become {longer:.1} \
+             times longer: tried"
         );
         finding.evidence.push(line);
         finding.suspected = false;

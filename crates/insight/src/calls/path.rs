@@ -9,7 +9,7 @@ use super::bios::{Bios, DoneBio, Way};
 use super::tasks::{Doing, History, While, Woken};
 use crate::layer::Layer;
 use base::{Duration, Instant};
-use block::{ContextId, SleepsFor};
+use block::{ContextId, Op, SleepsFor};
 
 /// So many tasks are followed from one to the next.
 const DEEPEST: usize = 16;
@@ -27,6 +27,8 @@ pub struct Segment {
     pub layer: Layer,
     /// Who was before it, where somebody was.
     pub behind: Option<ContextId>,
+    /// It is the time of a request that reads.
+    pub is_read: bool,
 }
 
 impl Segment {
@@ -44,13 +46,15 @@ pub struct Walk<'a> {
     pub bios: &'a Bios,
     /// The tasks that are followed at the moment.
     followed: Vec<ContextId>,
+    /// What is added now is the time of a request that reads.
+    reads: bool,
     path: Vec<Segment>,
 }
 
 impl<'a> Walk<'a> {
     /// A walk through these.
     pub fn new(tasks: &'a [History], bios: &'a Bios) -> Walk<'a> {
-        Walk { tasks, bios, followed: Vec::new(), path: Vec::new() }
+        Walk { tasks, bios, followed: Vec::new(), reads: false, path: Vec::new() }
     }
 
     /// The pieces that were found, the earliest first.
@@ -85,7 +89,9 @@ impl<'a> Walk<'a> {
         let done = to.min(bio.done);
         let mut end = submitted;
         if let Some(way) = &bio.way {
+            self.reads = way.op == Op::Read;
             end = self.way(way, bio.submitter, submitted, done);
+            self.reads = false;
             // Its data are there, and the cache is flushed behind them.
             if self.bios.queue.flushed(end, done) {
                 self.chosen(true, bio.submitter, end, done);
@@ -182,11 +188,12 @@ impl<'a> Walk<'a> {
         if from >= to {
             return;
         }
+        let piece = Segment { from, to, who, layer, behind, is_read: self.reads };
         match self.path.last_mut() {
-            Some(last) if (last.who, last.layer, last.behind) == (who, layer, behind) => {
+            Some(last) if *last == (Segment { to: last.to, from: last.from, ..piece }) => {
                 last.to = to;
             }
-            _ => self.path.push(Segment { from, to, who, layer, behind }),
+            _ => self.path.push(piece),
         }
     }
 }

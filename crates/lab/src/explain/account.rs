@@ -58,6 +58,9 @@ pub struct Part {
     /// All of it.
     #[serde(rename = "time_ns")]
     pub time: Duration,
+    /// Of that, with requests that read.
+    #[serde(skip)]
+    pub reading: Duration,
     /// In so many calls.
     pub calls: u64,
     /// The most in one call.
@@ -161,11 +164,13 @@ fn add_named(
         who,
         behind,
         time: Duration::ZERO,
+        reading: Duration::ZERO,
         calls: 0,
         longest: Duration::ZERO,
         ..part.clone()
     });
     it.time += part.time;
+    it.reading += part.reading;
     it.calls += part.calls;
     it.longest = it.longest.max(part.longest);
     if part.first < it.first {
@@ -175,22 +180,25 @@ fn add_named(
 
 impl Sums {
     fn add_parts(&mut self, path: &[Segment]) {
-        let mut of_call: BTreeMap<Key, (Duration, Instant, Duration)> = BTreeMap::new();
+        let mut of_call: BTreeMap<Key, OfCall> = BTreeMap::new();
         let mut of_layer: BTreeMap<Layer, Duration> = BTreeMap::new();
         for it in path {
             let key = (it.layer, it.who, it.behind);
-            let first = (Duration::ZERO, it.from, it.length());
-            of_call.entry(key).or_insert(first).0 += it.length();
+            let of = of_call.entry(key).or_insert_with(|| OfCall::at(it));
+            of.time += it.length();
+            of.reading += if it.is_read { it.length() } else { Duration::ZERO };
             *of_layer.entry(it.layer).or_default() += it.length();
         }
         for (layer, time) in of_layer {
             self.by_layer.entry(Some(layer)).or_default().record(time);
         }
-        for (key, (time, from, length)) in of_call {
-            let part = self.parts.entry(key).or_insert_with(|| Part::at(key.0, from, length));
-            part.time += time;
+        for (key, of) in of_call {
+            let new = || Part::at(key.0, of.first, of.first_for);
+            let part = self.parts.entry(key).or_insert_with(new);
+            part.time += of.time;
+            part.reading += of.reading;
             part.calls += 1;
-            part.longest = part.longest.max(time);
+            part.longest = part.longest.max(of.time);
         }
     }
 
@@ -238,6 +246,21 @@ impl Sums {
     }
 }
 
+/// A part of one call.
+struct OfCall {
+    time: Duration,
+    reading: Duration,
+    first: Instant,
+    first_for: Duration,
+}
+
+impl OfCall {
+    fn at(piece: &Segment) -> OfCall {
+        let (first, first_for) = (piece.from, piece.length());
+        OfCall { time: Duration::ZERO, reading: Duration::ZERO, first, first_for }
+    }
+}
+
 impl Part {
     fn at(layer: Layer, first: Instant, first_for: Duration) -> Part {
         Part {
@@ -245,6 +268,7 @@ impl Part {
             who: String::new(),
             behind: None,
             time: Duration::ZERO,
+            reading: Duration::ZERO,
             calls: 0,
             longest: Duration::ZERO,
             first,
@@ -260,10 +284,20 @@ impl Caller {
         time as f64 / self.total.as_nanos().max(1) as f64
     }
 
+    /// How many calls are under way at once, on the average.
+    pub fn at_once(&self) -> f64 {
+        self.total.as_nanos() as f64 / self.active.as_nanos().max(1) as f64
+    }
+
+    /// The part of its time that requests take which read, from 0 to 1.
+    pub fn reading(&self) -> f64 {
+        let time: u64 = self.parts.iter().map(|it| it.reading.as_nanos()).sum();
+        time as f64 / self.total.as_nanos().max(1) as f64
+    }
+
     /// How much time passes while calls take this much: of several at once each counts.
     pub fn passes(&self, time: Duration) -> Duration {
-        let at_once = self.total.as_nanos() as f64 / self.active.as_nanos().max(1) as f64;
-        Duration::from_nanos((time.as_nanos() as f64 / at_once.max(1.0)) as u64)
+        Duration::from_nanos((time.as_nanos() as f64 / self.at_once().max(1.0)) as u64)
     }
 
     /// The mean of a call.

@@ -29,7 +29,7 @@ pub struct Actors {
 }
 
 /// What is called when no task is known.
-const INTERRUPT: &str = "interrupt";
+pub const INTERRUPT: &str = "interrupt";
 /// What is called that is done before the jobs begin.
 const PREPARATION: &str = "preparation";
 /// A group has this weight if nobody gives it another.

@@ -11,11 +11,16 @@ use crate::scheduler_spec::SchedulerSpec;
 use base::{Duration, Instant};
 use block::{IoprioClass, Shape};
 use insight::{Confidence, Layer};
+use programs::fio::Fio;
 
 /// A part of somebody's time that is less than this is not worth a word.
 const LEAST: f64 = 0.05;
 /// What is lost in less than this part of the time that passes is no cause.
 const RARE: u64 = 1000;
+/// Or in less than this part, if that is in few calls.
+const RARE_OF_FEW: u64 = 20;
+/// Fewer than one of so many calls are few.
+const FEW: u64 = 66;
 /// From this part on it is a cause.
 const CAUSE: f64 = 0.2;
 /// How names of tasks of the kernel begin.
@@ -82,6 +87,21 @@ impl<'a> Case<'a> {
     /// The jobs of a run, and sections of them.
     pub fn jobs(&self) -> impl Iterator<Item = &'a Actor> + use<'a> {
         self.actors().into_iter().flat_map(Actors::jobs)
+    }
+
+    /// Whether a job, as fio runs it, has several calls under way from one thread.
+    pub fn job_is_asynchronous(&self, name: &str) -> bool {
+        let jobs = self.row().map_or(&[][..], |row| &row.jobs);
+        let its = jobs.iter().filter(|it| it.result_names().iter().any(|it| it == name));
+        let parts = its.flat_map(|it| it.program.parts());
+        let fio = parts.filter_map(|it| it.downcast::<Fio>()).flat_map(Fio::jobs);
+        { fio }.any(|it| it.engine.is_asynchronous())
+    }
+
+    /// Whether data are on the disk before the commit that names them.
+    pub fn is_ordered(&self) -> bool {
+        let mount = self.row().and_then(|row| row.mount.as_ref());
+        mount.is_none_or(|it| it.is_ordered && it.format == machine::Format::Ext4)
     }
 
     /// One of them.
@@ -181,6 +201,13 @@ impl<'a> Case<'a> {
         }
     }
 
+    /// Whether a job is stopped when the others have ended.
+    fn runs_in_background(&self, name: &str) -> bool {
+        let jobs = self.row().map_or(&[][..], |row| &row.jobs);
+        let mut its = jobs.iter().filter(|it| it.result_names().iter().any(|it| it == name));
+        its.any(|it| it.job.background)
+    }
+
     /// Whether nobody waits for what somebody asks for, as far as a recording tells.
     pub fn is_in_background(&self, caller: &Caller) -> bool {
         let known = self.recording();
@@ -237,7 +264,7 @@ impl<'a> Case<'a> {
         evidence.extend(parts.iter().take(3).map(|it| self.line(it)));
         Some(Finding {
             name,
-            weight: match share >= CAUSE && cost * RARE >= self.elapsed() {
+            weight: match share >= CAUSE && cost * self.rarest(caller, &parts) >= self.elapsed() {
                 true => Weight::Cause,
                 false => Weight::Note,
             },
@@ -253,9 +280,17 @@ impl<'a> Case<'a> {
             confidence: self.confidence(caller, &parts),
             first: (worst.first, worst.first_for),
             suspected: false,
+            is_in_background: self.runs_in_background(&caller.job),
             passes: caller.passes(cost),
             without: None,
         })
+    }
+
+    /// What is lost in less than one of so many parts of the time that passes is no cause. Of few
+    /// calls more has to be lost.
+    fn rarest(&self, caller: &Caller, parts: &[&Part]) -> u64 {
+        let calls = parts.iter().map(|it| it.calls).max().unwrap_or(0);
+        if calls * FEW >= caller.calls { RARE } else { RARE_OF_FEW }
     }
 
     /// When it began: times that people read count from there.

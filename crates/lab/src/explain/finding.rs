@@ -51,6 +51,9 @@ pub struct Finding {
     /// It is a note unless one of the remedies helps.
     #[serde(skip)]
     pub suspected: bool,
+    /// The victim is stopped when others have ended.
+    #[serde(skip)]
+    pub is_in_background: bool,
     /// The time that passes meanwhile, of what the calls lost: of many at once it is less.
     #[serde(skip)]
     pub passes: Duration,

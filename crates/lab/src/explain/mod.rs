@@ -131,7 +131,12 @@ fn added_up(
 
 /// The callers of an account by the names of actors.
 fn named(account: Account, actors: &Actors) -> Vec<Caller> {
-    account.finish(|task| actors.name(task).to_string())
+    let mut callers = account.finish(|task| actors.name(task).to_string());
+    for part in callers.iter_mut().flat_map(|it| &mut it.parts) {
+        // Requests of interrupts are nobody's.
+        part.behind.take_if(|it| it == actors::INTERRUPT);
+    }
+    callers
 }
 
 /// Explains each row of a plan with its first seed. `progress` is told how many runs are done, and
@@ -172,6 +177,7 @@ fn explain_rows(
         it.findings.retain(|it| !it.is_setting() || it.is_cause() || !it.suspected);
         trial::leave_out_what_is_said(&mut it.findings);
         detectors::sort(&mut it.findings);
+        detectors::merge(&mut it.findings);
     }
     Ok(explained)
 }

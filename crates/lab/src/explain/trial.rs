@@ -20,8 +20,14 @@ const MOST_CAUSES: usize = 6;
 /// What makes calls shorter by less than this is no remedy.
 const LEAST: f64 = 1.25;
 
+/// Who has chosen a low priority for itself pays for it, but not so many times.
+const CHOSEN: f64 = 4.0;
 /// Without whom calls are so many times shorter is to blame.
 const BLAME: f64 = 2.0;
+/// And so is, of what is only suspected, without whom they are so many times shorter.
+const PLAIN: f64 = 3.0;
+/// If it is about this part of their time.
+const MOST: f64 = 0.5;
 
 /// The mean of calls, or the figure that was asked for, by job and kind.
 pub type Figures = BTreeMap<Victim, Duration>;
@@ -237,7 +243,9 @@ fn keep_what_helps(finding: &mut Finding) {
     let tried = finding.remedies.iter().filter(|it| it.gain.is_some()).count();
     let suspected = finding.suspected && !finding.is_setting();
     // What helps one as much as it hurts another proves nothing.
-    finding.remedies.retain(|it| helps(it) && !(suspected && costs_as_much(it)));
+    let asked_for = Change::Ioprio(finding.victim.clone());
+    let least = |it: &Remedy| if it.change.as_ref() == Some(&asked_for) { CHOSEN } else { LEAST };
+    finding.remedies.retain(|it| helps(it, least(it)) && !(suspected && costs_as_much(it)));
     if finding.is_setting() && note_trade_off(finding) {
         return;
     }
@@ -246,6 +254,11 @@ fn keep_what_helps(finding: &mut Finding) {
         finding.weight = Weight::Cause;
     }
     let is_culprit_to_blame = finding.without.as_ref().is_some_and(|it| it.times[0] >= BLAME);
+    // Who takes most of another's time is a cause, though no change helps.
+    let is_plain = |it: &Gain| it.times[0] >= PLAIN && finding.share >= MOST;
+    if finding.suspected && finding.without.as_ref().is_some_and(is_plain) {
+        finding.weight = Weight::Cause;
+    }
     // What no change makes better is how things are, unless somebody is to blame.
     if tried > 0 && helpful == 0 && finding.is_cause() && !is_culprit_to_blame {
         finding.weight = Weight::Note;
@@ -259,7 +272,7 @@ fn keep_what_helps(finding: &mut Finding) {
     {
         let [before, after] = [gain.before, gain.after].map(time);
         finding.evidence.push(format!("without {culprit}, {before} becomes {after}: tried"));
-        let limit = format!("limit {culprit} (io.max), or run it at another time");
+        let limit = format!("limit {culprit}, or run it at another time");
         finding.remedies.push(Remedy::told(limit));
     }
     let times = |it: &Remedy| it.gain.as_ref().map_or(0.0, |it| it.times[0]);
@@ -286,10 +299,10 @@ fn note_trade_off(finding: &mut Finding) -> bool {
 }
 
 /// Whether a remedy was not tried, or helps with every seed.
-fn helps(remedy: &Remedy) -> bool {
+fn helps(remedy: &Remedy, least: f64) -> bool {
     match (&remedy.change, &remedy.gain) {
         (None, _) => true,
-        (Some(_), gain) => gain.as_ref().is_some_and(|it| it.times[0] >= LEAST),
+        (Some(_), gain) => gain.as_ref().is_some_and(|it| it.times[0] >= least),
     }
 }
 

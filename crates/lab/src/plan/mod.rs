@@ -230,7 +230,7 @@ impl PlannedJob {
     }
 
     /// What it may be called in results.
-    fn result_names(&self) -> Vec<String> {
+    pub(crate) fn result_names(&self) -> Vec<String> {
         let sections: &[Section] = match &self.naming {
             Naming::Whole => &[],
             Naming::Sections(sections) => sections,

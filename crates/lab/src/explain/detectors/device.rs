@@ -13,6 +13,10 @@ const SHARED: f64 = 0.4;
 const MOST: f64 = 0.6;
 /// Who waits so many times the median is held up, however seldom.
 const TIMES: u64 = 20;
+/// Who has so many calls under way means them to be served at once.
+const AT_ONCE: f64 = 4.0;
+/// The disk has so many times fewer commands than there are calls, if they come one by one.
+const FEWER: f64 = 3.0;
 /// Whose requests are with the device for less than this has little to do with it.
 const LEAST: f64 = 0.05;
 /// A request that is with the device for so long starves in it.
@@ -24,6 +28,8 @@ pub fn detect(case: &Case) -> Vec<Finding> {
         findings.extend(starved(case, caller));
         findings.extend(shared(case, caller));
         findings.extend(streams(case, caller));
+        findings.extend(one_by_one(case, caller));
+        findings.extend(partial(case, caller));
         findings.extend(flushes(case, caller));
         findings.extend(depth(case, caller));
         findings.extend(readahead(case, caller));
@@ -37,10 +43,12 @@ pub fn detect(case: &Case) -> Vec<Finding> {
 
 /// The drive has the commands of somebody else as well, and takes them in its own order.
 fn shared(case: &Case, caller: &Caller) -> Option<Finding> {
-    let is_job = |name: &String| !case.is_kernel(name);
-    let is_about = |it: &Part| is_shared(caller, it) && it.behind.as_ref().is_some_and(is_job);
+    let is_other = |name: &String| !case.is_kernel(name) || case.is_flusher(name);
+    let is_about = |it: &Part| is_shared(caller, it) && it.behind.as_ref().is_some_and(is_other);
     let mut found = case.finding("device-shared", caller, is_about)?;
-    let other = super::limits::bully(case, caller);
+    let by_flusher = found.culprit.as_ref().is_some_and(|it| case.is_flusher(it));
+    let writer = super::limits::busiest_writer(case, caller).filter(|_| by_flusher);
+    let other = writer.or(super::limits::bully(case, caller));
     if found.share < SHARED || other.is_none() {
         found.weight = Weight::Note;
     }
@@ -63,6 +71,52 @@ fn is_shared(caller: &Caller, part: &Part) -> bool {
     part.layer == Layer::Shared && part.behind.as_ref() != Some(&caller.job)
 }
 
+/// Calls that are to be under way at once reach the disk one after the other.
+fn one_by_one(case: &Case, caller: &Caller) -> Option<Finding> {
+    case.row()?;
+    let at_once = caller.at_once();
+    let is_about = |it: &Part| matches!(it.layer, Layer::Device | Layer::Shared);
+    if at_once < AT_ONCE || (case.mean_depth() as f64) * FEWER > at_once * 1000.0 {
+        return None;
+    }
+    let is_asynchronous = case.job_is_asynchronous(&caller.job);
+    let mut found = case.finding("one-by-one", caller, is_about).filter(|_| is_asynchronous)?;
+    if found.share < MOST {
+        return None;
+    }
+    found.weight = Weight::Cause;
+    found.culprit = None;
+    found.title = format!(
+        "{} has {at_once:.0} {}s under way at once, and the disk {:.1} commands",
+        caller.job,
+        caller.kind.name(),
+        case.mean_depth() as f64 / 1000.0
+    );
+    found.mechanism = "The calls are asynchronous by name only. io_submit waits for each read of a \
+        file that is not opened with O_DIRECT, and posixaio has one thread for each file.";
+    found.remedies.push(Remedy::told("O_DIRECT (direct=1) with libaio, or io_uring"));
+    found.remedies.push(Remedy::told("several threads or processes (numjobs)"));
+    Some(found)
+}
+
+/// A write that covers a part of a page reads the page first.
+fn partial(case: &Case, caller: &Caller) -> Option<Finding> {
+    case.row()?;
+    if caller.kind != CallKind::Write || caller.reading() < SHARED {
+        return None;
+    }
+    let is_about = |it: &Part| it.reading > Duration::ZERO;
+    let mut found = case.finding("partial-writes", caller, is_about)?;
+    found.weight = Weight::Cause;
+    found.culprit = None;
+    found.title = format!("writes of {} read first what they do not cover", caller.job);
+    found.mechanism = "A write through the page cache that covers a part of a page or block needs \
+        the rest of it, and waits until that is read.";
+    found.remedies.push(Remedy::told("write whole blocks of 4 KiB, at places that they divide"));
+    found.remedies.push(Remedy::told("read the file before, so that its pages are in memory"));
+    Some(found)
+}
+
 /// A disk that turns goes from one reader to the next and back.
 fn streams(case: &Case, caller: &Caller) -> Option<Finding> {
     let disk = &case.result()?.disk;
@@ -80,8 +134,8 @@ fn streams(case: &Case, caller: &Caller) -> Option<Finding> {
         caller.job,
         found.culprit.as_deref().unwrap_or("others")
     );
-    found.mechanism = "Each reader by itself would find its next block close by. A request of \
-        another comes first, and the heads move there and back.";
+    found.mechanism = "Requests of one lie far from those of another, and the heads move there and \
+        back. They move less if each has the disk for a while.";
     found.remedies = case.other_schedulers(&["cfq", "bfq", "anticipatory"]);
     found.remedies.extend(case.setting("read_ahead_kb", 1024));
     Some(found)
@@ -94,7 +148,8 @@ fn holds_the_time(case: &Case, caller: &Caller) -> Option<Finding> {
     };
     let mut found = case.finding("device-bound", caller, is_about)?;
     let waiting = caller.share(|it| waits(it.layer) || is_shared(caller, it));
-    if found.share < MOST || waiting > 0.1 {
+    let said = one_by_one(case, caller).or_else(|| partial(case, caller));
+    if found.share < MOST || waiting > 0.1 || said.is_some() {
         return None;
     }
     found.weight = Weight::Note;
@@ -121,7 +176,7 @@ fn starved(case: &Case, caller: &Caller) -> Option<Finding> {
     let longest = caller.parts.iter().filter(|it| is_about(it)).map(|it| it.longest).max()?;
     found.title = format!("a request of {} is with the drive for {}", caller.job, time(longest));
     found.culprit = super::limits::busiest_other(case, caller);
-    found.mechanism = "The drive has many commands and takes those that lie near. What lies far \
+    found.mechanism = "The drive has several commands and takes those that lie near. What lies far \
         waits until nothing is nearer, and no scheduler can change that any more.";
     found.remedies.extend(case.one_at_a_time());
     Some(found)
@@ -131,23 +186,32 @@ fn starved(case: &Case, caller: &Caller) -> Option<Finding> {
 fn flushes(case: &Case, caller: &Caller) -> Option<Finding> {
     let mut found = case.finding("flushes", caller, |it| it.layer == Layer::Flush)?;
     let rate = case.flush_rate();
-    let is_storm =
-        found.share > 0.5 && (rate > 50.0 || super::limits::bully(case, caller).is_some());
+    let writer = super::limits::busiest_writer(case, caller);
+    let other = super::limits::bully(case, caller);
+    let is_storm = found.share > 0.5 && (rate > 50.0 || writer.is_some());
     found.weight = if is_storm { Weight::Cause } else { Weight::Note };
-    found.culprit = super::limits::bully(case, caller);
-    found.title = match &found.culprit {
-        Some(other) => {
-            format!("flushes for {} write out what {other} has in the disk's cache", caller.job)
+    found.title = match (&writer, &other) {
+        (Some(writer), _) => {
+            format!("flushes for {} write out what {writer} has in the disk's cache", caller.job)
         }
-        None => format!("the disk flushes its cache {rate:.0} times a second"),
+        (None, Some(other)) => {
+            format!("flushes for {} are with the disk among requests of {other}", caller.job)
+        }
+        (None, None) => format!("the disk flushes its cache {rate:.0} times a second"),
     };
+    if writer.is_none() && other.is_some() && !is_storm {
+        found.suspect();
+        found.remedies.extend(case.one_at_a_time());
+    }
+    found.culprit = writer.or(other);
     found.mechanism = "Each fsync, and each commit of the journal, has the device write out its \
         cache. All who are in the same commit share one flush; who comes later needs another.";
     found
         .remedies
         .push(Remedy::told("commit more at once: fewer calls of fsync, fdatasync, O_DSYNC"));
     found.remedies.push(Remedy::told(
-        "a drive whose cache survives a power failure: echo 'write through' > queue/write_cache",
+        "with a drive whose cache survives a power failure, and no other: echo 'write through' > \
+         queue/write_cache",
     ));
     Some(found)
 }
@@ -220,7 +284,8 @@ fn cost(case: &Case, caller: &Caller) -> Option<Finding> {
     let is_about = |it: &Part| matches!(it.layer, Layer::Computing | Layer::Host | Layer::Core);
     let mut found = case.finding("scheduler-cost", caller, is_about)?;
     // Who merely copies to and from memory costs no scheduler anything.
-    if caller.share(|it| matches!(it.layer, Layer::Device | Layer::Shared)) < LEAST {
+    let device = caller.share(|it| matches!(it.layer, Layer::Device | Layer::Shared));
+    if device < LEAST || device > found.share {
         return None;
     }
     found.suspect();

@@ -2,7 +2,7 @@
 
 use crate::explain::account::{Caller, Part};
 use crate::explain::case::{Case, waits};
-use crate::explain::finding::{Finding, Remedy, Weight};
+use crate::explain::finding::{Change, Finding, Remedy, Weight};
 use crate::explain::recorded::Turns;
 use block::HoldReason;
 use insight::Layer;
@@ -170,6 +170,9 @@ fn for_another(case: &Case, caller: &Caller) -> Option<Finding> {
         let is_other = |it: &str| it != caller.job && !case.is_kernel(it) && turns(it).is_none();
         is_idling(case, caller, it) && behind.is_some_and(is_other)
     };
+    if case.is_idle_class(&caller.job) {
+        return None;
+    }
     let is_fast = is_fast(case);
     let name = if is_fast { "idling-on-flash" } else { "idling-for-another" };
     let mut found = case.finding(name, caller, is_about)?;
@@ -177,7 +180,7 @@ fn for_another(case: &Case, caller: &Caller) -> Option<Finding> {
         found.suspect();
     }
     found.title = format!(
-        "{} keeps the disk idle for {} while {} waits",
+        "{} keeps the disk for {} while {} waits",
         case.scheduler(),
         found.culprit.as_deref().unwrap_or("one job"),
         caller.job
@@ -235,7 +238,8 @@ fn idle_class(case: &Case, caller: &Caller) -> Option<Finding> {
     found.culprit = crate::explain::detectors::limits::busiest_other(case, caller);
     found.mechanism = "The scheduler serves the idle class when nobody else has had anything for \
         a while. Beside somebody who always has, that is hardly ever.";
-    found.remedies.push(Remedy::told(format!("run {} with ionice -c2 -n7", caller.job)));
+    let other = format!("run {} without ionice -c3", caller.job);
+    found.remedies.push(Remedy::tried(other, Change::Ioprio(caller.job.clone())));
     Some(found)
 }
 

@@ -218,7 +218,7 @@ pub fn bully(case: &Case, caller: &Caller) -> Option<String> {
 }
 
 /// The other job that wrote more than this one.
-fn busiest_writer(case: &Case, caller: &Caller) -> Option<String> {
+pub fn busiest_writer(case: &Case, caller: &Caller) -> Option<String> {
     let written = |job: &str| moved(case, job, |kind| kind == CallKind::Write);
     let others = other_jobs(case, caller).filter(|it| written(it) > 2 * written(&caller.job));
     others.max_by_key(|it| written(it))

@@ -21,6 +21,27 @@ const DETECTORS: [Detector; 5] =
 /// The finding about what somebody has set.
 pub const SETTING: &str = "setting";
 
+/// Tells once what was found for several alike, with the same remedies.
+pub fn merge(findings: &mut Vec<Finding>) {
+    let commands =
+        |it: &Finding| -> Vec<String> { it.remedies.iter().map(|it| it.command.clone()).collect() };
+    let all = std::mem::take(findings);
+    for it in all {
+        let is_same = |first: &&mut Finding| {
+            first.name == it.name
+                && first.weight == it.weight
+                && first.kind == it.kind
+                && first.culprit.is_some() == it.culprit.is_some()
+                && !first.remedies.is_empty()
+                && commands(first) == commands(&it)
+        };
+        match findings.iter_mut().find(is_same) {
+            Some(first) => first.add_victim(&it),
+            None => findings.push(it),
+        }
+    }
+}
+
 /// What all of them say, the causes first and among these the dearest.
 pub fn detect(case: &Case) -> Vec<Finding> {
     let mut findings: Vec<Finding> = DETECTORS.iter().flat_map(|it| it(case)).collect();
@@ -28,8 +49,8 @@ pub fn detect(case: &Case) -> Vec<Finding> {
     findings
 }
 
-/// Causes first; among these what somebody loses who takes nothing from others, and what costs most
-/// of the time that passes. Whoever makes many calls at once, and keeps others waiting by that, is
+/// Causes first; among these what somebody loses who takes nothing from others and is waited for,
+/// and what costs most of the time that passes. Whoever makes many calls at once, and keeps others waiting by that, is
 /// not the first to be helped.
 pub fn sort(findings: &mut [Finding]) {
     let causes = findings.iter().filter(|it| it.is_cause());
@@ -46,7 +67,8 @@ pub fn sort(findings: &mut [Finding]) {
         // What a change is known to help counts twice.
         let times = if it.has_gain() { 2 } else { 1 };
         let cost = std::cmp::Reverse(it.passes * times);
-        (it.weight, is_guilty(&it.victim), cost, !it.is_setting())
+        let is_in_background = it.is_in_background;
+        (it.weight, is_guilty(&it.victim), is_in_background, cost, !it.is_setting())
     });
 }
 
@@ -81,6 +103,8 @@ pub const KNOWN: &[(&str, &str)] = &[
     ("starved-in-the-scheduler", "some calls are passed over for very long"),
     ("starved-in-the-drive", "a request is with the drive for very long while it serves others"),
     ("device-shared", "requests are with the drive among those of somebody who has more"),
+    ("one-by-one", "asynchronous calls reach the disk one after the other"),
+    ("partial-writes", "writes read first what they do not cover"),
     ("streams-interleaved", "a disk that turns seeks between several readers at each request"),
     ("device-bound", "the device has the time; no scheduler changes that"),
     ("flushes", "the device flushes its cache most of the time"),

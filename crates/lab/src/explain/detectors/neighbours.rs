@@ -46,30 +46,41 @@ fn others_data(case: &Case, caller: &Caller) -> Option<Finding> {
         return None;
     }
     let commits = caller.parts.iter().any(|it| case.is_journal(&it.who));
-    let is_about = |it: &Part| {
-        let own = it.who == caller.job;
-        let is_data =
+    let is_data = |it: &Part| {
+        let is_slow =
             matches!(it.layer, Layer::Device | Layer::Shared | Layer::Full | Layer::Others);
-        !own && is_data && !case.is_journal(&it.who) || is_by_others(case, caller, it) && !own
+        is_slow && it.who != caller.job && !case.is_journal(&it.who)
     };
+    let is_behind = |it: &Part| is_by_others(case, caller, it) && case.is_journal(&it.who);
+    let is_about = |it: &Part| is_data(it) || is_behind(it);
     let mut found = case.finding("commit-waits-for-others", caller, is_about)?;
     if !commits {
         return None;
     }
     found.culprit = super::limits::busiest_other(case, caller);
-    found.title = format!(
-        "{} waits for a commit that waits for data of {}",
-        caller.job,
-        found.culprit.as_deref().unwrap_or("others")
-    );
-    found.mechanism = "A commit of the journal waits until data are written whose blocks it \
-        names, whoever wrote them. One call of fsync so pays for everybody's data.";
+    let other = found.culprit.as_deref().unwrap_or("others");
+    let is_for_data = caller.share(is_data) >= caller.share(is_behind) && case.is_ordered();
+    found.title = match is_for_data {
+        true => format!("{} waits for a commit that waits for data of {other}", caller.job),
+        false => format!("{} waits for a commit that stands behind data of {other}", caller.job),
+    };
+    found.mechanism = match is_for_data {
+        true => {
+            "A commit of the journal waits until data are written whose blocks it names, whoever \
+            wrote them. One call of fsync so pays for everybody's data."
+        }
+        false => {
+            "What the commit writes comes late into a queue that is full of others' data, and \
+            everybody who calls fsync waits for it."
+        }
+    };
     found.remedies = case.setting("dirty_bytes", 16 << 20).into_iter().collect();
     found.remedies.extend(case.fair_schedulers());
     found.remedies.extend(case.other_schedulers(&["kyber", "mq-deadline", "deadline"]));
-    found
-        .remedies
-        .push(Remedy::told("mount -o data=writeback, if stale data after a crash may be"));
+    if is_for_data {
+        let writeback = "mount -o data=writeback, if stale data after a crash may be";
+        found.remedies.push(Remedy::told(writeback));
+    }
     Some(found)
 }
 
@@ -78,6 +89,10 @@ fn flood(case: &Case, caller: &Caller) -> Option<Finding> {
     let is_about = |it: &Part| is_by_others(case, caller, it);
     let mut found = case.finding("behind-a-flood", caller, is_about)?;
     let more = super::limits::bully(case, caller);
+    // That a higher class goes first is what it is for.
+    if more.as_ref().is_some_and(|it| is_of_higher_class(case, it, &caller.job)) {
+        return None;
+    }
     // Whoever does most of the work meets others now and then, and who is idle has asked for it.
     let is_idle = case.is_idle_class(&caller.job) || case.is_in_background(caller);
     if more.is_none() || is_idle {
@@ -224,4 +239,11 @@ fn differing_priorities(case: &Case) -> bool {
 fn is_preferred(case: &Case, job: &Actor) -> bool {
     let mut others = case.jobs().filter(|it| it.name != job.name);
     others.any(|it| it.weight < job.weight || it.rank() > job.rank())
+}
+
+/// Whether the scheduler serves a job before another because of its I/O class.
+fn is_of_higher_class(case: &Case, one: &str, other: &str) -> bool {
+    let class = |name: &str| case.job(name).map(|it| it.rank() / 8);
+    let honours = case.spec().is_some_and(|it| it.honours_ioprio());
+    honours && class(one).zip(class(other)).is_some_and(|(one, other)| one < other)
 }

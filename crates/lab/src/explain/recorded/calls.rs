@@ -110,7 +110,8 @@ fn path_of(life: &Life, behind: Option<ContextId>) -> Vec<Segment> {
     let (mut path, mut from) = (Vec::with_capacity(life.layers.len() + 3), life.queued);
     let mut add = |layer: Layer, time: Duration, behind: Option<ContextId>| {
         if !time.is_zero() {
-            path.push(Segment { from, to: from + time, who: life.context, layer, behind });
+            let (to, who, is_read) = (from + time, life.context, life.op == Op::Read);
+            path.push(Segment { from, to, who, layer, behind, is_read });
             from += time;
         }
     };

@@ -20,7 +20,9 @@ const RARE: u64 = 1000;
 /// Or in less than this part, if that is in few calls.
 const RARE_OF_FEW: u64 = 20;
 /// Fewer than one of so many calls are few.
-const FEW: u64 = 66;
+const FEW: u64 = 50;
+/// What somebody sits and waits for is noticed from here on (Miller 1968).
+const NOTICED: Duration = Duration::from_millis(100);
 /// From this part on it is a cause.
 const CAUSE: f64 = 0.2;
 /// How names of tasks of the kernel begin.
@@ -290,7 +292,8 @@ impl<'a> Case<'a> {
     /// calls more has to be lost.
     fn rarest(&self, caller: &Caller, parts: &[&Part]) -> u64 {
         let calls = parts.iter().map(|it| it.calls).max().unwrap_or(0);
-        if calls * FEW >= caller.calls { RARE } else { RARE_OF_FEW }
+        let is_noticed = parts.iter().any(|it| it.longest >= NOTICED);
+        if is_noticed || calls * FEW >= caller.calls { RARE } else { RARE_OF_FEW }
     }
 
     /// When it began: times that people read count from there.

@@ -62,7 +62,9 @@ fn others_data(case: &Case, caller: &Caller) -> Option<Finding> {
     let is_for_data = caller.share(is_data) >= caller.share(is_behind) && case.is_ordered();
     found.title = match is_for_data {
         true => format!("{} waits for a commit that waits for data of {other}", caller.job),
-        false => format!("{} waits for a commit that stands behind data of {other}", caller.job),
+        false => {
+            format!("{} waits for a commit that stands behind requests of {other}", caller.job)
+        }
     };
     found.mechanism = match is_for_data {
         true => {
@@ -70,8 +72,8 @@ fn others_data(case: &Case, caller: &Caller) -> Option<Finding> {
             wrote them. One call of fsync so pays for everybody's data."
         }
         false => {
-            "What the commit writes comes late into a queue that is full of others' data, and \
-            everybody who calls fsync waits for it."
+            "What the commit writes stands in the queue behind what others have there, and everybody \
+            who needs the commit waits as long."
         }
     };
     found.remedies = case.setting("dirty_bytes", 16 << 20).into_iter().collect();

@@ -384,8 +384,8 @@ pub struct LoadOptions {
     paternoster explain --slow 5 --fs ext4 -s mq-deadline
       --job db 'fio --name=db --rw=write --bs=8k --fdatasync=1 --size=64m'
       --job backup 'dd if=/dev/zero of=backup bs=1M count=2000'
-  The calls that make a figure what it is, here the slowest of a hundred syncs:
-    paternoster explain --metric log.sync_p99 fsync-neighbour
+  The calls that make a figure what it is, here the slowest of a hundred writes:
+    paternoster explain --metric log.write_p99 fsync-neighbour
   What a machine did, as blktrace recorded it, with histograms of each layer:
     paternoster explain --hist night.blktrace.0")]
 pub struct ExplainOptions {

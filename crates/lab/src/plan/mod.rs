@@ -489,7 +489,7 @@ impl Planner {
             let facts = virtio.as_ref().unwrap_or(model.facts());
             let tunables = probe(&spec, model.name(), facts.clone(), &numbers)?;
             let usual = probe(&spec, model.name(), facts.clone(), &[])?;
-            let unchanged = self.unchanged(&numbers, &usual);
+            let unchanged = self.unchanged(&numbers, &given, &usual);
             let cgroup_writeback = self.cgroup_writeback(&spec, mount.as_ref())?;
             cgroup::check(&cgroups, &spec, cgroup_writeback)?;
             if !self.is_linux_alone() || !cgroup_writeback {

@@ -210,10 +210,15 @@ impl Planner {
     pub(super) fn unchanged(
         &self,
         settings: &[Number],
+        given: &Given,
         usual: &[(&str, i64)],
     ) -> Vec<(String, i64)> {
         let is_usual = |it: &&Number| usual.contains(&(it.name.as_str(), it.value));
-        let fixed = settings.iter().filter(|it| self.value(&it.name).is_none());
+        // What outdoes another value changes something.
+        let outdoes = |it: &Number| {
+            given.numbers.iter().any(|all| all.name == it.name && all.value != it.value)
+        };
+        let fixed = settings.iter().filter(|it| self.value(&it.name).is_none() && !outdoes(it));
         fixed.filter(is_usual).map(|it| (it.name.clone(), it.value)).collect()
     }
 }

@@ -15,7 +15,8 @@ use std::time::Duration;
 /// What is said of waiting, and of arrows.
 const ARROWS: &str = "A request waits for one thing at a time here: while the scheduler withholds \
     requests, it is held. Else, while the device has as many commands as it takes, others go \
-    first. Arrows lead from the task whose request was the last under way to the one that asks next.";
+    first. Arrows lead from the task whose request was the last under way to the one that asks \
+    next.";
 /// Values of a curve.
 const WINDOWS: usize = 300;
 

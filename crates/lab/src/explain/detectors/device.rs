@@ -17,6 +17,8 @@ const TIMES: u64 = 20;
 const AT_ONCE: f64 = 4.0;
 /// The disk has so many times fewer commands than there are calls, if they come one by one.
 const FEWER: f64 = 3.0;
+/// Who makes so many times fewer calls than another has seldom to do with it.
+const SELDOM: u64 = 20;
 /// Whose requests are with the device for less than this has little to do with it.
 const LEAST: f64 = 0.05;
 /// A request that is with the device for so long starves in it.
@@ -129,6 +131,12 @@ fn streams(case: &Case, caller: &Caller) -> Option<Finding> {
     let mut found = case.finding("streams-interleaved", caller, is_about)?;
     found.suspect();
     found.culprit = super::limits::busiest_other(case, caller);
+    // Who waits little of the time has what it wants, and who comes seldom makes few seeks.
+    let other = case.callers.iter().filter(|it| Some(&it.job) == found.culprit.as_ref());
+    let others = other.map(|it| it.calls).max().unwrap_or(0);
+    if found.passes * 4 < caller.active || others > SELDOM * caller.calls {
+        return None;
+    }
     found.title = format!(
         "the disk seeks between {} and {} at each request",
         caller.job,

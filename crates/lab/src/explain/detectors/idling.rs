@@ -23,6 +23,8 @@ const FEW: [HoldReason; 5] = [
 
 /// The disk idles for this part of the time of turns where they are a waste.
 const WASTED: f64 = 0.2;
+/// Who has so many calls under way could have them served at once.
+const SEVERAL: f64 = 1.5;
 /// Who waits for this part of its time has nothing of idling, whatever others have.
 const MOST: f64 = 0.5;
 
@@ -217,6 +219,9 @@ fn turns(case: &Case, caller: &Caller) -> Option<Finding> {
 /// The scheduler gives the device less than it takes.
 fn few(case: &Case, caller: &Caller) -> Option<Finding> {
     let is_about = |it: &Part| matches!(it.layer, Layer::Held(reason) if FEW.contains(&reason));
+    if caller.at_once() < SEVERAL {
+        return None;
+    }
     let mut found = case.finding("few-at-a-time", caller, is_about)?;
     found.suspect();
     found.title = format!("{} lets few requests of {} go at a time", case.scheduler(), caller.job);
@@ -256,7 +261,7 @@ fn lower_class(case: &Case, caller: &Caller) -> Option<Finding> {
 }
 
 fn remedies(case: &Case) -> Vec<Remedy> {
-    case.tunables(&[("slice_idle", 0), ("group_idle", 0)])
+    case.tunables(&[("slice_idle", 0), ("group_idle", 0), ("antic_expire", 0)])
         .into_iter()
         .chain(case.plain_schedulers())
         .collect()

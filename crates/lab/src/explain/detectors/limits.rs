@@ -58,7 +58,12 @@ fn throttled(case: &Case, caller: &Caller) -> Option<Finding> {
 /// who is waited for.
 fn limited(case: &Case, caller: &Caller) -> Option<Finding> {
     let mut found = case.finding("limit-reached", caller, |it| it.layer == Layer::Limits)?;
-    let whose = caller.parts.iter().find(|it| it.layer == Layer::Limits)?.who.clone();
+    let who = caller.parts.iter().find(|it| it.layer == Layer::Limits)?.who.clone();
+    // The flusher writes for somebody whose group is limited.
+    let whose = match case.is_kernel(&who) {
+        true => busiest_limited(case).unwrap_or(who),
+        false => who,
+    };
     let group = case.job(&whose).map_or("", |it| it.group.as_str());
     found.title = match whose == caller.job {
         true => format!("{whose} waits for the limits of its control group {group}"),
@@ -73,6 +78,19 @@ fn limited(case: &Case, caller: &Caller) -> Option<Finding> {
         found.remedies.push(Remedy::told(format!("give {whose} a file system of its own")));
     }
     Some(found)
+}
+
+/// Who writes most of those whose groups have limits.
+fn busiest_limited(case: &Case) -> Option<String> {
+    let groups = case.row().map_or(&[][..], |it| &it.cgroups);
+    let limits = |group: &str| {
+        let is_it = |path: &str| path.trim_matches('/') == group;
+        let its = groups.iter().filter(|it| is_it(&it.path)).flat_map(|it| &it.files);
+        { its }.any(|it| it.name.ends_with("io.max"))
+    };
+    let limited = case.jobs().filter(|it| limits(&it.group));
+    let written = |name: &str| moved(case, name, |kind| kind == CallKind::Write);
+    limited.map(|it| it.name.clone()).max_by_key(|it| written(it))
 }
 
 /// A limit does not see what the flusher writes for somebody.

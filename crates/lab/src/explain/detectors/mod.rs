@@ -50,8 +50,8 @@ pub fn detect(case: &Case) -> Vec<Finding> {
 }
 
 /// Causes first; among these what somebody loses who takes nothing from others and is waited for,
-/// and what costs most of the time that passes. Whoever makes many calls at once, and keeps others waiting by that, is
-/// not the first to be helped.
+/// and what costs most of the time that passes. Whoever makes many calls at once, and keeps others
+/// waiting by that, is not the first to be helped.
 pub fn sort(findings: &mut [Finding]) {
     let causes = findings.iter().filter(|it| it.is_cause());
     let blamed: Vec<(String, String)> =

@@ -72,8 +72,8 @@ fn others_data(case: &Case, caller: &Caller) -> Option<Finding> {
             wrote them. One call of fsync so pays for everybody's data."
         }
         false => {
-            "What the commit writes stands in the queue behind what others have there, and everybody \
-            who needs the commit waits as long."
+            "What the commit writes stands in the queue behind what others have there, and whoever \
+            needs the commit waits as long."
         }
     };
     found.remedies = case.setting("dirty_bytes", 16 << 20).into_iter().collect();
@@ -109,6 +109,7 @@ fn flood(case: &Case, caller: &Caller) -> Option<Finding> {
     found.mechanism = "Others have more requests in the queue, and the scheduler takes many of \
         them first: by arrival, by position, or because it prefers reads.";
     found.remedies = case.defaults().into_iter().collect();
+    found.remedies.extend(case.tunables(&[("fifo_batch", 1)]));
     found.remedies.extend(case.fair_schedulers());
     found.remedies.extend(case.other_schedulers(&["kyber", "mq-deadline", "deadline"]));
     Some(found)

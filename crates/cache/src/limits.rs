@@ -65,6 +65,19 @@ impl Settings {
         }
     }
 
+    /// A setting by its name below /proc/sys/vm.
+    pub fn get(&self, name: &str) -> Option<u64> {
+        Some(match name {
+            "dirty_ratio" => self.dirty_ratio,
+            "dirty_bytes" => self.dirty_bytes,
+            "dirty_background_ratio" => self.background_ratio,
+            "dirty_background_bytes" => self.background_bytes,
+            "dirty_expire_centisecs" => self.expire,
+            "dirty_writeback_centisecs" => self.interval,
+            _ => return None,
+        })
+    }
+
     /// Takes over a setting by its name below /proc/sys/vm; false if that is none. A number of
     /// bytes takes the place of a ratio, and the other way round.
     pub fn set(&mut self, name: &str, value: i64) -> bool {

@@ -11,7 +11,7 @@ use lab::matrix::Report;
 use lab::plan::Plan;
 use lab::summary::Summary;
 use lab::summary::saved::Saved;
-use lab::{Error, RunResult, World, fio_logs, matrix, record};
+use lab::{Error, RunResult, World, fio_logs, matrix, parallel, record};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -38,12 +38,13 @@ pub fn compare(options: CompareOptions) -> Result<Outcome, Error> {
     events_to.map_or(Ok(()), |_| events::check_plan(&plan))?;
     let outputs = Outputs::of(&options)?;
     let saved = saved(&options, &plan)?;
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let began = Instant::now();
     let runs = plan.runs();
     let report = progress::with_bar(|progress| {
         progress(0, runs);
-        matrix::run(plan, options.record.as_deref(), threads, &|done| progress(done, runs))
+        matrix::run(plan, options.record.as_deref(), parallel::threads(), &|done| {
+            progress(done, runs)
+        })
     })?;
     let took = began.elapsed();
     let summary = Summary::of(&report);

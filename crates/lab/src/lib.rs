@@ -32,7 +32,7 @@ pub mod kernels;
 pub mod matrix;
 pub mod metrics;
 mod offered;
-mod parallel;
+pub mod parallel;
 pub mod picture;
 pub mod plan;
 pub mod quantity;

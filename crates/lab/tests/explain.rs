@@ -2,10 +2,11 @@
 
 use lab::Experiment;
 use lab::explain::finding::Finding;
+use lab::explain::focus::Focus;
 use lab::explain::{Explained, Options, explain, explain_row, label_of};
+use lab::parallel;
 use lab::plan::Plan;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
 fn below(directory: &str) -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(directory);
@@ -48,66 +49,83 @@ fn first_cause(file: &str, label: &str) -> (&'static str, Option<String>) {
     causes(&explained).first().map_or(("nothing", None), |it| (it.name, it.culprit.clone()))
 }
 
+/// What is wrong with files, each looked at once.
+fn wrong(files: &[PathBuf], look_at: impl Fn(&Path) -> Option<String> + Sync) -> Vec<String> {
+    let look = |path: &PathBuf| Ok(look_at(path).map(|it| format!("{}: {it}", path.display())));
+    let all = parallel::each(files, parallel::threads(), look, || ()).unwrap();
+    all.into_iter().flatten().collect()
+}
+
 #[test]
 fn the_cause_of_each_complaint_is_found_first() {
-    let missed = Mutex::new(Vec::new());
-    let files = Mutex::new(below("experiments/threads").into_iter());
-    let next = || files.lock().unwrap().next();
-    let work = || {
-        while let Some(path) = next() {
-            let (plan, text) = plan_of(&path);
-            let (cause, under) = (said(&text, "cause"), said(&text, "under"));
-            let first = |trials| {
-                let explained = row_called(&plan, under, trials);
-                causes(&explained).first().map_or("nothing", |it| it.name)
-            };
-            // What is only suspected is a cause when a change helps.
-            if first(0) == cause {
-                continue;
-            }
-            let first = first(1);
-            if first != cause {
-                missed.lock().unwrap().push(format!("{}: {first}, not {cause}", path.display()));
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(work);
-        }
+    let missed = wrong(&below("experiments/threads"), |path| {
+        let (plan, text) = plan_of(path);
+        let (cause, under) = (said(&text, "cause"), said(&text, "under"));
+        let first = |trials| {
+            let explained = row_called(&plan, under, trials);
+            causes(&explained).first().map_or("nothing", |it| it.name)
+        };
+        // What is only suspected is a cause when a change helps.
+        let found = [0, 1].into_iter().map(first).find(|it| *it == cause);
+        found.is_none().then(|| format!("{cause} is not first"))
     });
-    let missed = missed.into_inner().unwrap();
     assert!(missed.is_empty(), "{missed:#?}");
 }
 
 #[test]
 fn what_strangers_made_up_is_found_first() {
-    let missed = Mutex::new(Vec::new());
-    let files = Mutex::new(below("fidelity/composed").into_iter());
-    let next = || files.lock().unwrap().next();
-    let work = || {
-        while let Some(path) = next() {
-            let (plan, text) = plan_of(&path);
-            // Those of the first round say in words what is wrong.
-            if !text.starts_with("# cause") {
-                continue;
-            }
-            let asked = Options { trials: 1, ..Options::default() };
-            let explained = explain_row(&plan, &plan.rows[0], asked).unwrap();
-            let all = causes(&explained);
-            let first = all.first().map_or(("nothing", ""), |it| (it.name, it.victim.as_str()));
-            if first != (said(&text, "cause"), said(&text, "victim")) {
-                missed.lock().unwrap().push(format!("{}: {first:?}", path.display()));
-            }
+    let missed = wrong(&below("fidelity/composed"), |path| {
+        let (plan, text) = plan_of(path);
+        // Some say in words what is wrong.
+        if !text.starts_with("# cause") {
+            return None;
         }
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(work);
-        }
+        let asked = Options { trials: 1, ..Options::default() };
+        let explained = explain_row(&plan, &plan.rows[0], asked).unwrap();
+        let first = causes(&explained).first().map_or(("nothing", ""), |it| (it.name, &it.victim));
+        (first != (said(&text, "cause"), said(&text, "victim"))).then(|| format!("{first:?}"))
     });
-    let missed = missed.into_inner().unwrap();
     assert!(missed.is_empty(), "{missed:#?}");
+}
+
+const TWO_SECTIONS: &str = r#"
+    model = "hdd-7200-sata"
+    schedulers = ["mq-deadline"]
+    seeds = 1
+    metric = "METRIC"
+    [[job]]
+    name = "both"
+    run = "fio --filename=/dev/sda --direct=1 --bs=4k --size=1g --time_based --runtime=1 --name=rand --rw=randread --name=seq --rw=write --ioengine=libaio --iodepth=8"
+"#;
+
+fn two_sections(metric: &str) -> Plan {
+    let text = TWO_SECTIONS.replace("METRIC", metric);
+    Plan::new(Experiment::parse("two", &text).unwrap()).unwrap()
+}
+
+#[test]
+fn sections_of_a_job_are_told_apart() {
+    let plan = two_sections("both/rand.read_p99");
+    let explained = explain_row(&plan, &plan.rows[0], Options::default()).unwrap();
+    let mut names: Vec<&str> = explained.callers.iter().map(|it| it.job.as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["both/rand", "both/seq"]);
+    let found = explained.findings.iter().find(|it| it.victim == "both/rand").unwrap();
+    assert_eq!((found.name, found.culprit.as_deref()), ("device-shared", Some("both/seq")));
+}
+
+#[test]
+fn the_calls_that_a_figure_is_of_are_looked_at_alone() {
+    let plan = two_sections("both/rand.read_p90");
+    let all = explain_row(&plan, &plan.rows[0], Options::default()).unwrap();
+    let reads = all.callers.iter().find(|it| it.job == "both/rand").unwrap();
+    let focus = Focus::of(plan.metric.as_ref().unwrap(), "--metric").ok();
+    let few = explain_row(&plan, &plan.rows[0], Options { focus, ..Options::default() }).unwrap();
+    let [slow] = few.callers.as_slice() else { panic!("{:?}", few.callers) };
+    assert_eq!((slow.job.as_str(), slow.longest), ("both/rand", reads.longest));
+    assert!(slow.calls * 5 < reads.calls && slow.calls > 0, "{} of {}", slow.calls, reads.calls);
+    assert!(slow.mean() > reads.mean());
+    assert!(few.findings.iter().all(|it| it.victim == "both/rand"));
 }
 
 #[test]

@@ -21,7 +21,7 @@ pub(crate) struct Disk {
 }
 
 /// What the kernel calls the first disk of a transport.
-pub const fn first_of(transport: Transport) -> &'static str {
+pub const fn disk_name(transport: Transport) -> &'static str {
     match transport {
         Transport::Sata | Transport::Scsi => "sda",
         Transport::Nvme => "nvme0n1",
@@ -35,7 +35,7 @@ impl Disk {
     pub fn new(device: Box<dyn Device>, name: &str) -> Disk {
         let facts = device.facts();
         let has_several_queues = facts.hardware_queues > 1;
-        let name = if name.is_empty() { first_of(facts.transport) } else { name }.to_string();
+        let name = if name.is_empty() { disk_name(facts.transport) } else { name }.to_string();
         Disk { device, name, has_several_queues, issued: Vec::new(), completed: Vec::new() }
     }
 

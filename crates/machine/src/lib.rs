@@ -30,10 +30,11 @@ pub mod task;
 mod tasks;
 mod world;
 
-pub use cache::limits::MACHINE_SETTINGS;
+pub use cache::Rules as CacheRules;
+pub use cache::limits::{MACHINE_SETTINGS, Settings as MachineSettings};
 pub use check::Checker;
 pub use core_set::CoreSet;
-pub use disk::first_of as disk_name;
+pub use disk::disk_name;
 pub use fs::{COMMIT_SECONDS, Format, LOG_BUFFER, Mount};
 pub use host::Host;
 pub use jobs::{ControlGroup, Move};

@@ -239,6 +239,10 @@ fn a_program_that_fails_is_told_and_exits_with_1() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("dd failed with exit status 1"), "{text}");
+    let output = directory.run(&[&["explain"], &all[1..], &["count=1"]].concat());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("dd failed with exit status 1"), "{text}");
 }
 
 fn a_reader_who_goes_away_is_no_failure() {

@@ -167,7 +167,7 @@ impl<F: FnMut(Call)> Observer for Calls<F> {
     fn meet(&mut self, who: &TaskInfo) {
         let sleeps = Doing::Sleeps { what: SleepsFor::Task, is_throttled: false, woken: None };
         *self.history(who.context) = History::new(sleeps);
-        self.bios.queue.meet(who.context, who.job);
+        self.bios.queue.meet(who.context, who.job, &who.name);
     }
 
     fn see(&mut self, event: &Event) {

@@ -20,7 +20,8 @@ struct Entry {
     sharing: Option<Sharing>,
 }
 
-/// Whose commands the device has. Tasks of one job are one.
+/// Whose commands the device has. Tasks of a job that have one name are one: fio numbers those of a
+/// section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sharing {
     /// Who has most there.
@@ -41,15 +42,16 @@ struct Share {
     work: u64,
 }
 
-/// A job, or a task of the kernel.
+/// The tasks of a job that have one name, by number; or a task of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Owner {
-    Job(usize),
+    Named(usize),
     Task(ContextId),
 }
 
-/// A command by itself is as much work as moving so many sectors: a drive of either kind moves 64
-/// KiB, more or less, in the time in which it finds the next place.
+/// A command by itself is as much work as moving so many sectors. A flash drive moves these 64 KiB
+/// in about the time that a small read takes. On a disk that turns a seek is worth ten times as
+/// much or more, so there many small commands of one are taken for less than they are.
 const COMMAND: u64 = 128;
 
 /// The last states of the queue.
@@ -58,8 +60,10 @@ pub struct QueueHistory {
     past: VecDeque<Entry>,
     /// Whose commands the device has.
     with_device: Vec<Share>,
-    /// The jobs of tasks, by their number.
-    jobs: Vec<Option<usize>>,
+    /// Jobs with names of their tasks, each at its number.
+    names: Vec<(usize, String)>,
+    /// The number of that, by task.
+    named: Vec<Option<usize>>,
     /// As many commands as the device takes, if that is known.
     depth: Option<u32>,
 }
@@ -99,18 +103,26 @@ impl QueueHistory {
         }
     }
 
-    /// A task is of a job, or of the kernel.
-    pub fn meet(&mut self, task: ContextId, job: Option<usize>) {
-        let number = task.0 as usize;
-        if number >= self.jobs.len() {
-            self.jobs.resize(number + 1, None);
+    /// A task has a name, and is of a job or of the kernel.
+    pub fn meet(&mut self, task: ContextId, job: Option<usize>, name: &str) {
+        let numbered = name.rsplit_once('.').filter(|(_, number)| number.parse::<u32>().is_ok());
+        let name = numbered.map_or(name, |(name, _)| name);
+        let place = task.0 as usize;
+        if place >= self.named.len() {
+            self.named.resize(place + 1, None);
         }
-        self.jobs[number] = job;
+        self.named[place] = job.map(|job| {
+            let known = self.names.iter().position(|it| it.0 == job && it.1 == name);
+            known.unwrap_or_else(|| {
+                self.names.push((job, name.to_string()));
+                self.names.len() - 1
+            })
+        });
     }
 
     fn owner(&self, task: ContextId) -> Owner {
-        let job = self.jobs.get(task.0 as usize).copied().flatten();
-        job.map_or(Owner::Task(task), Owner::Job)
+        let named = self.named.get(task.0 as usize).copied().flatten();
+        named.map_or(Owner::Task(task), Owner::Named)
     }
 
     /// The device got a request of somebody, of so many sectors.
@@ -261,5 +273,56 @@ fn push(
     match pieces.last_mut() {
         Some(last) if last.layer == layer && last.whose == whose => last.to = to,
         _ => pieces.push(Piece { from, to, layer, whose }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(micros: u64) -> Instant {
+        Instant::from_nanos(micros * 1000)
+    }
+
+    fn task(number: u32) -> ContextId {
+        ContextId(number)
+    }
+
+    /// How the device serves a task from the first microsecond to the second one.
+    fn served(queue: &QueueHistory, whose: u32) -> Vec<(Layer, Option<u32>)> {
+        let pieces = queue.served(at(1), at(2), task(whose));
+        pieces.iter().map(|it| (it.layer, it.whose.map(|it| it.0))).collect()
+    }
+
+    #[test]
+    fn who_has_less_with_the_device_is_behind_who_has_more() {
+        let mut queue = QueueHistory::new(Some(32));
+        queue.issue(at(0), task(1), Sectors(8));
+        (0..4).for_each(|_| queue.issue(at(0), task(2), Sectors(8)));
+        assert_eq!(served(&queue, 1), [(Layer::Shared, Some(2))]);
+        assert_eq!(served(&queue, 2), [(Layer::Device, None)]);
+    }
+
+    #[test]
+    fn a_long_command_is_more_than_several_short_ones() {
+        let mut queue = QueueHistory::new(Some(32));
+        (0..4).for_each(|_| queue.issue(at(0), task(1), Sectors(8)));
+        queue.issue(at(0), task(2), Sectors(2048));
+        assert_eq!(served(&queue, 1), [(Layer::Shared, Some(2))]);
+        assert_eq!(served(&queue, 2), [(Layer::Device, None)]);
+    }
+
+    #[test]
+    fn tasks_of_one_name_are_one() {
+        let mut queue = QueueHistory::new(Some(32));
+        (1..4).for_each(|number| queue.meet(task(number), Some(0), &format!("db.{number}")));
+        queue.meet(task(9), Some(0), "log");
+        for number in [1, 2, 3, 9] {
+            queue.issue(at(0), task(number), Sectors(8));
+        }
+        assert_eq!(served(&queue, 1), [(Layer::Device, None)]);
+        assert_eq!(served(&queue, 9), [(Layer::Shared, Some(3))]);
+        (1..3).for_each(|number| queue.end(at(1), task(number), Sectors(8)));
+        assert_eq!(served(&queue, 3), [(Layer::Shared, Some(9))]);
     }
 }

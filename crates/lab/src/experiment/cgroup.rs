@@ -90,6 +90,11 @@ impl CgroupSpec {
         asked.map_or(IoMax::default(), |it| parse_limits(&it.value).expect("it was checked"))
     }
 
+    /// Whether it is the group that a path means.
+    pub fn is_at(&self, path: &str) -> bool {
+        absolute(&self.path) == absolute(path)
+    }
+
     /// Whether anything but `weight` is set.
     pub fn needs_version_1(&self) -> bool {
         self.leaf_weight.or(self.leaf_weight_device).is_some()

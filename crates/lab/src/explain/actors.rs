@@ -1,6 +1,7 @@
 //! Who takes part in a run: sections of jobs by the names that results have for them, and tasks of
 //! the kernel.
 
+use crate::experiment::cgroup::absolute;
 use crate::plan::{PlannedJob, Row};
 use block::{ContextId, Ioprio, IoprioClass};
 use machine::TaskInfo;
@@ -90,9 +91,8 @@ impl Actor {
     }
 
     fn of_job(row: &Row, planned: &PlannedJob, name: String, ioprio: Ioprio) -> Actor {
-        let plain = |path: &str| path.trim_matches('/').to_string();
-        let group = plain(&planned.job.cgroup);
-        let of_group = row.cgroups.iter().find(|it| plain(&it.path) == group);
+        let group = absolute(&planned.job.cgroup);
+        let of_group = row.cgroups.iter().find(|it| it.is_at(&group));
         let weight = planned.weight.or(of_group.and_then(|it| it.weight)).unwrap_or(WEIGHT);
         Actor { name, is_job: true, ioprio, group, weight }
     }

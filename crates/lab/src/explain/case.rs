@@ -4,12 +4,12 @@ use super::account::{Caller, Part};
 use super::actors::{Actor, Actors};
 use super::finding::{Change, Finding, Remedy, Weight};
 use super::recorded::Known;
-use crate::plan::Row;
+use crate::plan::{PlannedJob, Row};
 use crate::quantity::{Kind, human};
 use crate::result::RunResult;
 use crate::scheduler_spec::SchedulerSpec;
 use base::{Duration, Instant};
-use block::{IoprioClass, Shape};
+use block::{Ioprio, IoprioClass, Shape};
 use insight::{Confidence, Layer};
 use programs::fio::Fio;
 
@@ -91,11 +91,25 @@ impl<'a> Case<'a> {
         self.actors().into_iter().flat_map(Actors::jobs)
     }
 
-    /// Whether a job, as fio runs it, has several calls under way from one thread.
-    pub fn job_is_asynchronous(&self, name: &str) -> bool {
+    /// One of them.
+    pub fn job(&self, name: &str) -> Option<&'a Actor> {
+        self.actors()?.named(name).filter(|it| it.is_job)
+    }
+
+    /// The job, as it was planned, that has results of this name.
+    fn planned(&self, name: &str) -> impl Iterator<Item = &'a PlannedJob> {
         let jobs = self.row().map_or(&[][..], |row| &row.jobs);
-        let its = jobs.iter().filter(|it| it.result_names().iter().any(|it| it == name));
-        let parts = its.flat_map(|it| it.program.parts());
+        jobs.iter().filter(move |it| it.result_names().iter().any(|it| it == name))
+    }
+
+    /// Whether an I/O priority was given to a job, and not by its program to itself.
+    pub fn is_given_ioprio(&self, name: &str) -> bool {
+        self.planned(name).any(|it| it.job.ioprio != Ioprio::NONE)
+    }
+
+    /// Whether a job of fio has several calls under way from one thread.
+    pub fn job_is_asynchronous(&self, name: &str) -> bool {
+        let parts = self.planned(name).flat_map(|it| it.program.parts());
         let fio = parts.filter_map(|it| it.downcast::<Fio>()).flat_map(Fio::jobs);
         { fio }.any(|it| it.engine.is_asynchronous())
     }
@@ -104,11 +118,6 @@ impl<'a> Case<'a> {
     pub fn is_ordered(&self) -> bool {
         let mount = self.row().and_then(|row| row.mount.as_ref());
         mount.is_none_or(|it| it.is_ordered && it.format == machine::Format::Ext4)
-    }
-
-    /// One of them.
-    pub fn job(&self, name: &str) -> Option<&'a Actor> {
-        self.actors()?.named(name).filter(|it| it.is_job)
     }
 
     /// The scheduler, where it is one of ours.
@@ -205,9 +214,7 @@ impl<'a> Case<'a> {
 
     /// Whether a job is stopped when the others have ended.
     fn runs_in_background(&self, name: &str) -> bool {
-        let jobs = self.row().map_or(&[][..], |row| &row.jobs);
-        let mut its = jobs.iter().filter(|it| it.result_names().iter().any(|it| it == name));
-        its.any(|it| it.job.background)
+        self.planned(name).any(|it| it.job.background)
     }
 
     /// Whether nobody waits for what somebody asks for, as far as a recording tells.
@@ -369,10 +376,8 @@ impl<'a> Case<'a> {
     /// The tunables of the scheduler that somebody has set, as they are by default.
     pub fn defaults(&self) -> Option<Remedy> {
         let (row, spec) = (self.row()?, self.spec()?);
-        let values = row
-            .deviations()
-            .into_iter()
-            .filter_map(|(number, default)| Some((spec.tunable(&number.name)?.name, default?)));
+        let values = row.deviations().into_iter();
+        let values = values.filter_map(|it| Some((spec.tunable(&it.name)?.name, it.default?)));
         self.tunables(&values.collect::<Vec<_>>())
     }
 
@@ -386,6 +391,11 @@ impl<'a> Case<'a> {
             false => format!("echo {value} > /sys/block/{}/queue/{name}", self.disk()),
         };
         Some(Remedy::tried(command, Change::Setting(name, value)))
+    }
+
+    /// A setting as it is by default.
+    pub fn default_setting(&self, name: &'static str) -> Option<Remedy> {
+        self.setting(name, self.row()?.default_of(name)?)
     }
 
     /// The device gets one command at a time, where the kernel lets one say so.

@@ -88,7 +88,7 @@ pub enum Change {
     Ioprio(String),
     /// A job on all cores.
     AllCores(String),
-    /// A job's control group with another weight.
+    /// A control group with another weight.
     Weight(String, u32),
     /// A control group without limits.
     Unlimited(String),
@@ -101,13 +101,13 @@ pub enum Change {
 /// The same load with a change.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Gain {
-    /// The mean of the victim's calls before.
+    /// The mean of the victim's calls before, or the figure that was asked for.
     #[serde(rename = "before_ns")]
     pub before: Duration,
     /// And with the change.
     #[serde(rename = "after_ns")]
     pub after: Duration,
-    /// How many times shorter the mean of a call is, least and most over seeds.
+    /// How many times shorter that is, least and most over seeds.
     pub times: [f64; 2],
     /// Whose calls become longest at the same time, and how many times longer, if any do.
     pub price: Option<(String, f64)>,
@@ -116,11 +116,17 @@ pub struct Gain {
 }
 
 impl Finding {
-    /// It is a note, and becomes a cause when one of the remedies helps. What is seen in a run goes
-    /// before what only a trial bears out.
+    /// It is a note, and becomes a cause when one of the remedies helps.
     pub fn suspect(&mut self) {
         (self.weight, self.suspected) = (Weight::Note, true);
-        self.passes = Duration::from_nanos(self.passes.as_nanos() / 5 * 4);
+    }
+
+    /// What it counts for among others of its weight: the time that passes, twice where a change is
+    /// known to help. What is seen in a run goes before what only a trial bears out.
+    pub fn counts(&self) -> Duration {
+        let times = if self.has_gain() { 2 } else { 1 };
+        let is_guess = self.suspected && !self.is_setting();
+        self.passes * times * (if is_guess { 4 } else { 5 })
     }
 
     /// The same is so for somebody else.

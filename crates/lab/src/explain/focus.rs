@@ -3,6 +3,7 @@
 
 use super::account::Caller;
 use super::actors::Actors;
+use super::case::time;
 use crate::error::Error;
 use crate::figure::{Figure, Layer, Point, What};
 use crate::metrics::CallKind;
@@ -51,16 +52,13 @@ impl Focus {
 
     /// The calls that are looked at, of all that there are; nothing if there is none.
     pub fn only(&self, actors: &Actors, callers: &[Caller]) -> Option<Only> {
-        let mut times = Histogram::default();
+        let (mut times, mut tasks) = (Histogram::default(), BTreeSet::new());
         for it in callers.iter().filter(|it| self.is_about(&it.job, it.kind)) {
             it.by_layer.get(&None).into_iter().for_each(|all| times.merge(all));
+            tasks.extend(actors.tasks(&it.job));
         }
-        if times.count() == 0 {
-            return None;
-        }
-        let about = callers.iter().filter(|it| self.is_about(&it.job, it.kind));
-        let tasks = about.flat_map(|it| actors.tasks(&it.job)).collect();
-        Some(Only { tasks, kind: self.kind, least: self.least(&times) })
+        let only = Only { tasks, kind: self.kind, least: self.least(&times) };
+        (times.count() > 0).then_some(only)
     }
 
     /// What calls take at least that are looked at.
@@ -68,9 +66,12 @@ impl Focus {
         match self.point {
             Point::Mean => Duration::ZERO,
             Point::Over(bound) => bound,
-            // What is in the histogram's last place may be a little shorter.
-            Point::Max => below(times.max()),
-            Point::Percentile(hundredths) => below(times.quantile(hundredths, 10_000)),
+            Point::Max => times.max(),
+            // A histogram knows times within 1/128.
+            Point::Percentile(hundredths) => {
+                let about = times.quantile(hundredths, 10_000).as_nanos();
+                Duration::from_nanos(about - about / 64)
+            }
         }
     }
 
@@ -93,8 +94,7 @@ impl Focus {
 
     /// What is looked at, in a sentence.
     pub fn sentence(&self, looked_at: u64, all: u64, only: &Only) -> String {
-        let least =
-            crate::quantity::human(only.least.as_nanos() as f64, crate::quantity::Kind::Time);
+        let least = time(only.least);
         match only.least.is_zero() {
             true => format!("Looked at for {}: {all} calls", self.name),
             false => format!(
@@ -110,9 +110,4 @@ impl Only {
     pub fn has(&self, task: ContextId, kind: CallKind, took: Duration) -> bool {
         took >= self.least && self.kind.is_none_or(|it| it == kind) && self.tasks.contains(&task)
     }
-}
-
-/// A histogram knows times within 1/128.
-fn below(time: Duration) -> Duration {
-    Duration::from_nanos(time.as_nanos() - time.as_nanos() / 64)
 }

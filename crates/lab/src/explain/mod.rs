@@ -166,8 +166,9 @@ fn explain_rows(
     options: Options,
     runs: &Runs<'_>,
 ) -> Result<Vec<Explained>, Error> {
-    runs.more(rows.len());
-    let examine = |row: &&Row| examine(plan, row, &options);
+    // With calls that are to be looked at each runs twice.
+    runs.more(rows.len() * if options.focus.is_some() { 2 } else { 1 });
+    let examine = |row: &&Row| examine(plan, row, &options, runs);
     let mut explained = parallel::each(rows, parallel::threads(), examine, || runs.done())?;
     if options.trials > 0 {
         trial::try_remedies(plan, rows, &mut explained, &options, runs)?;
@@ -183,7 +184,7 @@ fn explain_rows(
 }
 
 /// Says where the time of a row went; nothing is tried yet.
-fn examine(plan: &Plan, row: &Row, options: &Options) -> Result<Explained, Error> {
+fn examine(plan: &Plan, row: &Row, options: &Options, runs: &Runs<'_>) -> Result<Explained, Error> {
     let seed = plan.experiment.seeds[0];
     let (result, tasks, account) = added_up(plan, row, seed, Account::new(options.slowest))?;
     let actors = Actors::of(row, &tasks, &account.tasks());
@@ -199,6 +200,7 @@ fn examine(plan: &Plan, row: &Row, options: &Options) -> Result<Explained, Error
     };
     if let Some(focus) = &options.focus {
         let found = focused(plan, row, options, &explained.actors, &callers)?;
+        runs.done();
         explained.look_at(focus, found, &mut callers);
     }
     let of = Of::Run { row, result: &explained.result, actors: &explained.actors };

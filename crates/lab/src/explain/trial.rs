@@ -19,7 +19,6 @@ use std::collections::BTreeMap;
 const MOST_CAUSES: usize = 6;
 /// What makes calls shorter by less than this is no remedy.
 const LEAST: f64 = 1.25;
-
 /// Who has chosen a low priority for itself pays for it, but not so many times.
 const CHOSEN: f64 = 4.0;
 /// Without whom calls are so many times shorter is to blame.
@@ -97,11 +96,12 @@ impl Wanted {
 /// What has to be tried for a row; rows with a change that nobody has yet are added.
 fn want(row: usize, explained: &Explained, tried: &mut Vec<Tried>) -> Wanted {
     let mut wanted = Wanted { before: row, after: Vec::new() };
-    for change in tried_of(&explained.findings).flat_map(changes) {
+    let findings = places_of_tried(&explained.findings).into_iter();
+    for change in findings.flat_map(|place| changes(&explained.findings[place])) {
+        let own = &tried[row].row;
         let is_known = wanted.after.iter().any(|it| it.0 == change);
-        let Some(changed) = (!is_known).then(|| changed(&tried[row].row, &change)).flatten() else {
-            continue;
-        };
+        let new = changed(own, &change).filter(|it| !is_known && !it.does_the_same(own));
+        let Some(changed) = new else { continue };
         let there = tried.iter().position(|it| it.row.does_the_same(&changed));
         let at = there.unwrap_or_else(|| {
             tried.push(Tried { row: changed, figures: Vec::new() });
@@ -112,11 +112,13 @@ fn want(row: usize, explained: &Explained, tried: &mut Vec<Tried>) -> Wanted {
     wanted
 }
 
-/// The findings whose changes are tried: the first causes, and whatever is set.
-fn tried_of(findings: &[Finding]) -> impl Iterator<Item = &Finding> {
-    let is_tried = |it: &&Finding| !it.is_setting() && (it.is_cause() || it.suspected);
-    let others = findings.iter().filter(is_tried).take(MOST_CAUSES);
-    findings.iter().filter(|it| it.is_setting()).chain(others)
+/// The places of findings whose changes are tried: the first causes, and whatever is set.
+fn places_of_tried(findings: &[Finding]) -> Vec<usize> {
+    let all = || findings.iter().enumerate();
+    let settings = all().filter(|(_, it)| it.is_setting());
+    let is_tried = |it: &Finding| !it.is_setting() && (it.is_cause() || it.suspected);
+    let others = all().filter(|(_, it)| is_tried(it)).take(MOST_CAUSES);
+    settings.chain(others).map(|(place, _)| place).collect()
 }
 
 /// What is tried for a finding: its remedies, and what comes of it without the culprit.
@@ -139,7 +141,7 @@ fn changed(row: &Row, change: &Change) -> Option<Row> {
         Change::Default(name) => row.with_default(name).ok(),
         Change::Ioprio(name) => Some(row.with_job(name, |job| job.ioprio = Ioprio::NONE)),
         Change::AllCores(name) => Some(row.with_job(name, |job| job.affinity = None)),
-        Change::Weight(job, weight) => Some(row.with_weight(job, *weight)),
+        Change::Weight(group, weight) => Some(row.with_weight(group, *weight)),
         Change::Unlimited(group) => Some(row.unlimited(group)),
         Change::Depth(commands) => row.with_depth(*commands).ok(),
         Change::Without(name) => row.without(name),
@@ -165,14 +167,7 @@ fn judge<'t>(
     findings: &mut [Finding],
     tried: impl Fn(&Change) -> Option<(&'t [Option<Figures>], &'t [Option<Figures>])>,
 ) {
-    let places: Vec<usize> = {
-        let all = findings.iter().enumerate();
-        let place = |finding: &Finding| {
-            all.clone().find(|(_, it)| std::ptr::eq(*it, finding)).map(|(place, _)| place)
-        };
-        tried_of(findings).filter_map(place).collect()
-    };
-    for place in places {
+    for place in places_of_tried(findings) {
         let finding = &mut findings[place];
         let victim = (finding.victim.clone(), finding.kind);
         let gain_of = |change: &Change| {
@@ -210,9 +205,7 @@ pub fn leave_out_what_is_said(findings: &mut Vec<Finding>) {
         };
         it.remedies.iter().filter_map(|it| it.change.as_ref()).any(of)
     };
-    let said: Vec<bool> = findings.iter().map(|it| it.is_setting() && is_said(it)).collect();
-    let mut said = said.into_iter();
-    findings.retain(|_| !said.next().unwrap_or(false));
+    findings.retain(|it| !(it.is_setting() && is_said(it)));
 }
 
 /// What a setting costs is what its default spares, unless that is about all that can be spared.

@@ -3,9 +3,23 @@
 use super::settings::{is_number, probe};
 use super::{Number, PlannedJob, Row};
 use crate::error::Error;
-use crate::experiment::cgroup::LIMITS;
+use crate::experiment::cgroup::{CgroupSpec, LIMITS};
+use crate::kernels::Kernels;
 use crate::scheduler_spec::SchedulerSpec;
-use block::{Facts, Kernel};
+use block::Facts;
+use machine::{CacheRules, MachineSettings};
+use sched::Schedulers;
+
+/// A tunable or a setting that is not as it is by default.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Deviation {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub value: i64,
+    /// What it would be, if that is known.
+    pub default: Option<i64>,
+}
 
 /// Where a changed setting is given.
 const PLACE: &str = "a change";
@@ -14,9 +28,10 @@ impl Row {
     /// The same with another scheduler of its kernel. What is set of the queue and of memory stays,
     /// unless this scheduler does not take it.
     pub(crate) fn with_scheduler(&self, name: &str) -> Result<Row, Error> {
-        let text = format!("{name}@{}", self.spec.kernel_name());
-        let pinned: &'static Kernel = self.spec.kernel;
-        let spec = SchedulerSpec::parse(&text, PLACE, Some(pinned))?.with_hz(pinned.hz);
+        let (known, kernel) = (&Schedulers::default(), self.spec.named_kernel());
+        let pinned = Some(&kernel);
+        let spec = SchedulerSpec::parse_among(known, Kernels::Modelled, name, PLACE, pinned)?;
+        let spec = spec.with_hz(self.spec.kernel.hz);
         let mut row = Row { spec, settings: Vec::new(), ..self.clone() };
         for it in self.settings.iter().filter(|it| is_number(&row.spec, &it.name)) {
             let one = std::slice::from_ref(it);
@@ -61,33 +76,22 @@ impl Row {
     pub(crate) fn without(&self, name: &str) -> Option<Row> {
         let mut row = self.clone();
         row.jobs.retain(|it| it.job.name != name);
-        let is_changed = row.jobs.len() < self.jobs.len();
-        let ends = row.jobs.iter().any(|it| !it.job.background);
-        (is_changed && ends).then_some(row)
+        row.jobs.iter().any(|it| !it.job.background).then_some(row)
     }
 
-    /// The same with another weight of a job's control group.
-    pub(crate) fn with_weight(&self, job: &str, weight: u32) -> Row {
-        let mut row = self.clone();
-        let its = row.jobs.iter().find(|it| it.job.name == job);
-        let group = its.map(|it| it.job.cgroup.clone()).unwrap_or_default();
-        let plain = |path: &str| path.trim_matches('/').to_string();
-        for it in row.cgroups.iter_mut().filter(|it| plain(&it.path) == plain(&group)) {
-            it.weight = Some(weight);
-        }
-        for it in row.jobs.iter_mut().filter(|it| plain(&it.job.cgroup) == plain(&group)) {
-            it.weight = it.weight.map(|_| weight);
-        }
-        row
+    /// The same with another weight of a control group.
+    pub(crate) fn with_weight(&self, group: &str, weight: u32) -> Row {
+        self.with_group(group, |it| it.weight = Some(weight))
     }
 
     /// The same with a control group that has no limits.
-    pub(crate) fn unlimited(&self, path: &str) -> Row {
+    pub(crate) fn unlimited(&self, group: &str) -> Row {
+        self.with_group(group, |it| it.files.retain(|it| it.name != LIMITS))
+    }
+
+    fn with_group(&self, path: &str, change: impl Fn(&mut CgroupSpec)) -> Row {
         let mut row = self.clone();
-        let plain = |path: &str| path.trim_matches('/').to_string();
-        for group in row.cgroups.iter_mut().filter(|it| plain(&it.path) == plain(path)) {
-            group.files.retain(|it| !it.name.ends_with(LIMITS));
-        }
+        row.cgroups.iter_mut().filter(|it| it.is_at(path)).for_each(change);
         row
     }
 
@@ -97,19 +101,26 @@ impl Row {
         Row { virtio, ..self.clone() }.read_back()
     }
 
-    /// Settings that are not as they are by default, with what they are then, if that is known.
-    pub(crate) fn deviations(&self) -> Vec<(&Number, Option<i64>)> {
-        let usual = probe(&self.spec, self.model.name(), self.facts().clone(), &[]);
-        let usual = usual.unwrap_or_default();
-        let default = |it: &Number| usual.iter().find(|usual| usual.0 == it.name).map(|it| it.1);
-        let mut all: Vec<(&Number, Option<i64>)> = Vec::new();
+    /// What a tunable or a setting is by default.
+    pub(crate) fn default_of(&self, name: &str) -> Option<i64> {
+        let usual = probe(&self.spec, self.model.name(), self.facts().clone(), &[]).ok()?;
+        let of_queue = usual.iter().find(|it| it.0 == name).map(|it| it.1);
+        let of_machine = MachineSettings::of(&CacheRules::of(self.spec.kernel)).get(name);
+        of_queue.or(of_machine.and_then(|it| i64::try_from(it).ok()))
+    }
+
+    /// What is set and is not as it is by default.
+    pub(crate) fn deviations(&self) -> Vec<Deviation> {
+        let mut all: Vec<Deviation> = Vec::new();
         // What is written last holds.
-        for it in self.settings.iter().rev() {
-            if !all.iter().any(|(known, _)| known.name == it.name) {
-                all.push((it, default(it)));
+        for Number { name, value, .. } in self.settings.iter().rev() {
+            if !all.iter().any(|it| it.name == *name) {
+                let (name, value) = (name.clone(), *value);
+                let default = self.default_of(&name);
+                all.push(Deviation { name, value, default });
             }
         }
-        all.retain(|(it, default)| *default != Some(it.value));
+        all.retain(|it| it.default != Some(it.value));
         all
     }
 
@@ -181,6 +192,21 @@ mod tests {
         assert_eq!(set(&changed), [("slice_idle", 0)]);
         assert!(changed.tunables.contains(&("slice_idle", 0)));
         assert!(row.with_values(&[("slice_idle", -1)]).is_err());
+    }
+
+    #[test]
+    fn a_backport_of_one_scheduler_is_no_matter_of_another() {
+        let row = rows("schedulers = [\"bfq@5.1+no-merge-on-flash\"]").remove(0);
+        assert_eq!(row.with_scheduler("mq-deadline").unwrap().spec.label(), "mq-deadline@5.1");
+    }
+
+    #[test]
+    fn what_is_set_is_told_with_its_default() {
+        let text = "schedulers = [\"cfq@2.6.28:slice_idle=0\"]\n\
+                    settings = { dirty_ratio = 40, quantum = 4, dirty_expire_centisecs = 3000 }";
+        let all: Vec<_> = rows(text)[0].deviations();
+        let all: Vec<_> = all.iter().map(|it| (it.name.as_str(), it.default)).collect();
+        assert_eq!(all, [("slice_idle", Some(8)), ("dirty_ratio", Some(10))]);
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod limits;
 mod preparation;
 mod settings;
 
+pub(crate) use changed::Deviation;
 pub use preparation::DROP_CACHES;
 pub use settings::{Number, Written};
 

@@ -1,7 +1,6 @@
 //! The page of a comparison.
 
-use super::shown;
-use super::{Curves, Distributions, Finding, Page, Table};
+use super::{Curves, Distributions, Finding, Page, Table, shown};
 use crate::grid::Grid;
 use crate::text;
 use insight::Timeline;

@@ -2,8 +2,7 @@
 //! calls piece by piece.
 
 use super::compare::{curves, distributions_of};
-use super::shown;
-use super::{CallerRow, Callers, Distributions, Finding, Page, Place, Table};
+use super::{CallerRow, Callers, Distributions, Finding, Page, Place, Table, shown};
 use crate::explain::{changes, cost, part_words, pieces, share, slow_title, time, title_of};
 use insight::timeline::{Recorded, spread};
 use insight::{Call, Timeline};

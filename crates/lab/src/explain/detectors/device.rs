@@ -1,5 +1,6 @@
 //! The device itself has the time, or the host.
 
+use super::others::{bully, busiest_other, busiest_writer};
 use crate::explain::account::{Caller, Part};
 use crate::explain::case::{Case, time, waits};
 use crate::explain::finding::{Finding, Remedy, Weight};
@@ -49,8 +50,8 @@ fn shared(case: &Case, caller: &Caller) -> Option<Finding> {
     let is_about = |it: &Part| is_shared(caller, it) && it.behind.as_ref().is_some_and(is_other);
     let mut found = case.finding("device-shared", caller, is_about)?;
     let by_flusher = found.culprit.as_ref().is_some_and(|it| case.is_flusher(it));
-    let writer = super::limits::busiest_writer(case, caller).filter(|_| by_flusher);
-    let other = writer.or(super::limits::bully(case, caller));
+    let writer = busiest_writer(case, caller).filter(|_| by_flusher);
+    let other = writer.or(bully(case, caller));
     if found.share < SHARED || other.is_none() {
         found.weight = Weight::Note;
     }
@@ -130,7 +131,7 @@ fn streams(case: &Case, caller: &Caller) -> Option<Finding> {
     let is_about = |it: &Part| waits(it.layer) || matches!(it.layer, Layer::Device | Layer::Shared);
     let mut found = case.finding("streams-interleaved", caller, is_about)?;
     found.suspect();
-    found.culprit = super::limits::busiest_other(case, caller);
+    found.culprit = busiest_other(case, caller);
     // Who waits little of the time has what it wants, and who comes seldom makes few seeks.
     let other = case.callers.iter().filter(|it| Some(&it.job) == found.culprit.as_ref());
     let others = other.map(|it| it.calls).max().unwrap_or(0);
@@ -183,7 +184,7 @@ fn starved(case: &Case, caller: &Caller) -> Option<Finding> {
     found.weight = Weight::Cause;
     let longest = caller.parts.iter().filter(|it| is_about(it)).map(|it| it.longest).max()?;
     found.title = format!("a request of {} is with the drive for {}", caller.job, time(longest));
-    found.culprit = super::limits::busiest_other(case, caller);
+    found.culprit = busiest_other(case, caller);
     found.mechanism = "The drive has several commands and takes those that lie near. What lies far \
         waits until nothing is nearer, and no scheduler can change that any more.";
     found.remedies.extend(case.one_at_a_time());
@@ -194,8 +195,8 @@ fn starved(case: &Case, caller: &Caller) -> Option<Finding> {
 fn flushes(case: &Case, caller: &Caller) -> Option<Finding> {
     let mut found = case.finding("flushes", caller, |it| it.layer == Layer::Flush)?;
     let rate = case.flush_rate();
-    let writer = super::limits::busiest_writer(case, caller);
-    let other = super::limits::bully(case, caller);
+    let writer = busiest_writer(case, caller);
+    let other = bully(case, caller);
     let is_storm = found.share > 0.5 && (rate > 50.0 || writer.is_some());
     found.weight = if is_storm { Weight::Cause } else { Weight::Note };
     found.title = match (&writer, &other) {

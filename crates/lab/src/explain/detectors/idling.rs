@@ -1,5 +1,6 @@
 //! The scheduler withholds requests on purpose, and waits for somebody.
 
+use super::others::busiest_other;
 use crate::explain::account::{Caller, Part};
 use crate::explain::case::{Case, waits};
 use crate::explain::finding::{Change, Finding, Remedy, Weight};
@@ -240,11 +241,16 @@ fn idle_class(case: &Case, caller: &Caller) -> Option<Finding> {
     let mut found =
         case.finding("idle-class", caller, |it: &Part| waits(it.layer) || it.layer == Layer::Host)?;
     found.title = format!("{} is of the idle class, and gets what the others leave", caller.job);
-    found.culprit = crate::explain::detectors::limits::busiest_other(case, caller);
+    found.culprit = busiest_other(case, caller);
     found.mechanism = "The scheduler serves the idle class when nobody else has had anything for \
         a while. Beside somebody who always has, that is hardly ever.";
-    let other = format!("run {} without ionice -c3", caller.job);
-    found.remedies.push(Remedy::tried(other, Change::Ioprio(caller.job.clone())));
+    found.remedies.push(match case.is_given_ioprio(&caller.job) {
+        true => Remedy::tried(
+            format!("run {} without ionice", caller.job),
+            Change::Ioprio(caller.job.clone()),
+        ),
+        false => Remedy::told(format!("let {} ask for another I/O class", caller.job)),
+    });
     Some(found)
 }
 

@@ -1,10 +1,13 @@
 //! Somebody waits for a slot, a limit or memory before there is a request.
 
+use super::others::{bully, busiest_other, busiest_writer, moved};
 use crate::explain::account::{Caller, Part};
+use crate::explain::actors::Actor;
 use crate::explain::case::Case;
 use crate::explain::finding::{Change, Finding, Remedy, Weight, possessive};
 use crate::metrics::CallKind;
 use base::Duration;
+use block::throttle::IoMax;
 use block::{HoldReason, Shape};
 use insight::Layer;
 
@@ -82,20 +85,21 @@ fn limited(case: &Case, caller: &Caller) -> Option<Finding> {
 
 /// Who writes most of those whose groups have limits.
 fn busiest_limited(case: &Case) -> Option<String> {
-    let groups = case.row().map_or(&[][..], |it| &it.cgroups);
-    let limits = |group: &str| {
-        let is_it = |path: &str| path.trim_matches('/') == group;
-        let its = groups.iter().filter(|it| is_it(&it.path)).flat_map(|it| &it.files);
-        { its }.any(|it| it.name.ends_with("io.max"))
-    };
-    let limited = case.jobs().filter(|it| limits(&it.group));
+    let limited = case.jobs().filter(|it| limits_of(case, it).is_some_and(|it| !it.is_none()));
     let written = |name: &str| moved(case, name, |kind| kind == CallKind::Write);
     limited.map(|it| it.name.clone()).max_by_key(|it| written(it))
 }
 
+/// The limits of a job's group, if it is described.
+fn limits_of(case: &Case, job: &Actor) -> Option<IoMax> {
+    let group = case.row()?.cgroups.iter().find(|it| it.is_at(&job.group))?;
+    Some(group.limits())
+}
+
 /// A limit does not see what the flusher writes for somebody.
 fn bypassed(case: &Case, caller: &Caller) -> Option<Finding> {
-    let limit = write_limit(case, &caller.job).filter(|_| caller.kind == CallKind::Write)?;
+    let limits = limits_of(case, case.job(&caller.job)?)?;
+    let limit = limits.write.bps.filter(|_| caller.kind == CallKind::Write)?;
     let second = case.result()?.elapsed.as_nanos().max(1) as f64 / 1e9;
     let rate = moved(case, &caller.job, |kind| kind == CallKind::Write) as f64 / second;
     if rate < BYPASSED * limit as f64 || case.row()?.cgroup_writeback {
@@ -117,16 +121,6 @@ fn bypassed(case: &Case, caller: &Caller) -> Option<Finding> {
         .push(Remedy::told("control groups of version 2: systemd.unified_cgroup_hierarchy=1"));
     found.remedies.push(Remedy::told("oflag=direct, O_DIRECT or O_DSYNC in the program"));
     Some(found)
-}
-
-/// How many bytes a second a job's group may write, if that is limited.
-fn write_limit(case: &Case, job: &str) -> Option<u64> {
-    let name = |path: &str| path.trim_matches('/').to_string();
-    let job = case.job(job)?;
-    let group = case.row()?.cgroups.iter().find(|it| name(&it.path) == job.group)?;
-    let limits = group.files.iter().filter(|it| it.name.ends_with("io.max"));
-    let words = limits.flat_map(|it| it.value.split_whitespace());
-    words.filter_map(|it| it.strip_prefix("wbps=")?.parse().ok()).next()
 }
 
 /// All requests are taken.
@@ -192,7 +186,7 @@ fn dirty(case: &Case, caller: &Caller) -> Option<Finding> {
     found.mechanism = "A writer pauses when dirty pages near the limit, whoever made them dirty. \
         Then it goes on as fast as the disk writes.";
     match is_small {
-        true => found.remedies.extend(case.setting("dirty_ratio", 20)),
+        true => found.remedies.extend(case.default_setting("dirty_ratio")),
         false => found.remedies.push(Remedy::told(
             "give the writer a control group with a memory limit of its own (cgroup v2)",
         )),
@@ -220,45 +214,4 @@ fn backlog(case: &Case, caller: &Caller) -> Option<Finding> {
     found.remedies = case.setting("dirty_background_bytes", 4 << 20).into_iter().collect();
     found.remedies.extend(case.setting("dirty_bytes", 16 << 20));
     Some(found)
-}
-
-/// The other job that used the disk most, if it used it a good deal.
-pub fn busiest_other(case: &Case, caller: &Caller) -> Option<String> {
-    let moved = |job: &str| moved(case, job, |_| true);
-    let others = other_jobs(case, caller).filter(|it| moved(it) > moved(&caller.job) / 4);
-    others.max_by_key(|it| moved(it))
-}
-
-/// The same, if it used it more than twice as much as this one: two who are alike share fairly.
-pub fn bully(case: &Case, caller: &Caller) -> Option<String> {
-    let moved = |job: &str| moved(case, job, |_| true);
-    busiest_other(case, caller).filter(|it| moved(it) > 2 * moved(&caller.job))
-}
-
-/// The other job that wrote more than this one.
-pub fn busiest_writer(case: &Case, caller: &Caller) -> Option<String> {
-    let written = |job: &str| moved(case, job, |kind| kind == CallKind::Write);
-    let others = other_jobs(case, caller).filter(|it| written(it) > 2 * written(&caller.job));
-    others.max_by_key(|it| written(it))
-}
-
-fn other_jobs(case: &Case, caller: &Caller) -> impl Iterator<Item = String> {
-    let mut names: Vec<String> = match case.recording() {
-        Some(_) => case.callers.iter().map(|it| it.job.clone()).collect(),
-        None => case.jobs().map(|it| it.name.clone()).collect(),
-    };
-    names.retain(|it| *it != caller.job);
-    names.into_iter()
-}
-
-/// The bytes that a job moved with calls of some kinds.
-fn moved(case: &Case, job: &str, counts: impl Fn(CallKind) -> bool) -> u64 {
-    let Some(result) = case.result() else {
-        return case.recording().map_or(0, |it| it.moved(job, counts));
-    };
-    let its = result.jobs.iter().filter(|it| it.name == job);
-    its.flat_map(|it| CallKind::ALL.iter().zip(&it.calls))
-        .filter(|(kind, _)| counts(**kind))
-        .map(|(_, calls)| calls.bytes.0)
-        .sum()
 }

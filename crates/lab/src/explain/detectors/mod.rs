@@ -3,8 +3,9 @@
 
 mod device;
 mod idling;
-pub mod limits;
+mod limits;
 mod neighbours;
+mod others;
 mod settings;
 
 use super::case::Case;
@@ -20,27 +21,6 @@ const DETECTORS: [Detector; 5] =
 
 /// The finding about what somebody has set.
 pub const SETTING: &str = "setting";
-
-/// Tells once what was found for several alike, with the same remedies.
-pub fn merge(findings: &mut Vec<Finding>) {
-    let commands =
-        |it: &Finding| -> Vec<String> { it.remedies.iter().map(|it| it.command.clone()).collect() };
-    let all = std::mem::take(findings);
-    for it in all {
-        let is_same = |first: &&mut Finding| {
-            first.name == it.name
-                && first.weight == it.weight
-                && first.kind == it.kind
-                && first.culprit.is_some() == it.culprit.is_some()
-                && !first.remedies.is_empty()
-                && commands(first) == commands(&it)
-        };
-        match findings.iter_mut().find(is_same) {
-            Some(first) => first.add_victim(&it),
-            None => findings.push(it),
-        }
-    }
-}
 
 /// What all of them say, the causes first and among these the dearest.
 pub fn detect(case: &Case) -> Vec<Finding> {
@@ -64,12 +44,29 @@ pub fn sort(findings: &mut [Finding]) {
             .any(|(_, other)| !blamed.iter().any(|it| it.0 == *other && it.1 == victim))
     };
     findings.sort_by_cached_key(|it| {
-        // What a change is known to help counts twice.
-        let times = if it.has_gain() { 2 } else { 1 };
-        let cost = std::cmp::Reverse(it.passes * times);
-        let is_in_background = it.is_in_background;
-        (it.weight, is_guilty(&it.victim), is_in_background, cost, !it.is_setting())
+        let counts = std::cmp::Reverse(it.counts());
+        (it.weight, is_guilty(&it.victim), it.is_in_background, counts, !it.is_setting())
     });
+}
+
+/// Tells once what was found for several alike, with the same remedies.
+pub fn merge(findings: &mut Vec<Finding>) {
+    let commands =
+        |it: &Finding| -> Vec<String> { it.remedies.iter().map(|it| it.command.clone()).collect() };
+    merge_where(findings, |first, it| {
+        let of = |it: &Finding| (it.name, it.weight, it.kind, it.culprit.is_some(), commands(it));
+        !it.remedies.is_empty() && of(first) == of(it)
+    });
+}
+
+/// Makes those that are the same as one before further victims of that.
+fn merge_where(findings: &mut Vec<Finding>, is_same: impl Fn(&Finding, &Finding) -> bool) {
+    for it in std::mem::take(findings) {
+        match findings.iter_mut().find(|first| is_same(first, &it)) {
+            Some(first) => first.add_victim(&it),
+            None => findings.push(it),
+        }
+    }
 }
 
 /// What detectors can find, by name, and what it means.
@@ -80,7 +77,7 @@ pub const KNOWN: &[(&str, &str)] = &[
         "cooperating-tasks-apart",
         "processes of one job have queues of their own, and each is idled for",
     ),
-    ("idling-on-flash", "a fast disk is kept idle for one job while another waits"),
+    ("idling-on-flash", "a fast disk is kept for one job while another waits"),
     ("idling-for-another", "the same on a disk that turns, where it may pay"),
     ("few-at-a-time", "the scheduler lets few requests go at a time"),
     ("turns-of-others", "each has the disk for a while, and all others wait"),
@@ -129,12 +126,6 @@ pub fn detect_in_recording(case: &Case) -> Vec<Finding> {
         found.weight = Weight::Note;
     }
     sort(&mut all);
-    let mut findings: Vec<Finding> = Vec::new();
-    for found in all {
-        match findings.iter_mut().find(|it| it.name == found.name) {
-            Some(first) => first.add_victim(&found),
-            None => findings.push(found),
-        }
-    }
-    findings
+    merge_where(&mut all, |first, it| first.name == it.name);
+    all
 }

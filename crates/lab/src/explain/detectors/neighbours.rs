@@ -1,5 +1,6 @@
 //! Others were served first: their data, their floods, their weights.
 
+use super::others::{bully, busiest_other};
 use crate::explain::account::{Caller, Part};
 use crate::explain::actors::Actor;
 use crate::explain::case::{Case, time, waits};
@@ -57,7 +58,7 @@ fn others_data(case: &Case, caller: &Caller) -> Option<Finding> {
     if !commits {
         return None;
     }
-    found.culprit = super::limits::busiest_other(case, caller);
+    found.culprit = busiest_other(case, caller);
     let other = found.culprit.as_deref().unwrap_or("others");
     let is_for_data = caller.share(is_data) >= caller.share(is_behind) && case.is_ordered();
     found.title = match is_for_data {
@@ -90,7 +91,7 @@ fn others_data(case: &Case, caller: &Caller) -> Option<Finding> {
 fn flood(case: &Case, caller: &Caller) -> Option<Finding> {
     let is_about = |it: &Part| is_by_others(case, caller, it);
     let mut found = case.finding("behind-a-flood", caller, is_about)?;
-    let more = super::limits::bully(case, caller);
+    let more = bully(case, caller);
     // That a higher class goes first is what it is for.
     if more.as_ref().is_some_and(|it| is_of_higher_class(case, it, &caller.job)) {
         return None;
@@ -149,7 +150,7 @@ fn little_weight(case: &Case, caller: &Caller) -> Option<Finding> {
         That is the other way round than nice values.";
     let file = if case.row()?.cgroup_writeback { "io.weight" } else { "blkio.weight" };
     let more = format!("{weight} in {file} of {}, if it matters as much", caller.job);
-    found.remedies.push(Remedy::tried(more, Change::Weight(caller.job.clone(), weight)));
+    found.remedies.push(Remedy::tried(more, Change::Weight(job.group.clone(), weight)));
     found.culprit = Some(name);
     Some(found)
 }
@@ -196,7 +197,7 @@ fn without_effect(case: &Case, caller: &Caller) -> Option<Finding> {
     let mut found = case.finding("weights-without-effect", caller, is_about)?;
     let what = if by_weight { "weights of control groups" } else { "I/O priorities" };
     found.title = format!("{} looks at no {what}", case.scheduler());
-    found.culprit = super::limits::busiest_other(case, caller);
+    found.culprit = busiest_other(case, caller);
     found.mechanism = "Weights and I/O priorities are read by the scheduler alone. One that does \
         not look at them serves everybody alike.";
     found.remedies = case.fair_schedulers();

@@ -5,18 +5,18 @@ use super::SETTING;
 use crate::explain::account::{Caller, Part};
 use crate::explain::case::Case;
 use crate::explain::finding::{Change, Finding, Remedy};
-use crate::plan::Row;
+use crate::plan::{Deviation, PlannedJob, Row};
 use block::{Ioprio, IoprioClass};
 use insight::Layer;
 
-/// A value that is not the default.
-struct Deviation {
+/// What somebody has set.
+struct Choice {
     /// What is set, in words.
     what: String,
-    /// How it becomes as it is by default.
+    /// What to type so that it is as by default.
     command: String,
     change: Change,
-    /// Whose setting it is; nothing if it is the machine's.
+    /// Whose it is; nothing if it is the machine's.
     whose: Option<String>,
 }
 
@@ -31,12 +31,10 @@ pub fn detect(case: &Case) -> Vec<Finding> {
     jobs.flat_map(|caller| all.iter().filter_map(|it| found(case, caller, it))).collect()
 }
 
-fn found(case: &Case, caller: &Caller, it: &Deviation) -> Option<Finding> {
+fn found(case: &Case, caller: &Caller, it: &Choice) -> Option<Finding> {
     let is_about = |part: &Part| !matches!(part.layer, Layer::Computing | Layer::Pause);
     let mut found = case.finding(SETTING, caller, is_about)?;
-    let passes = found.passes;
     found.suspect();
-    found.passes = passes;
     found.title = format!("{} is slowed down by {}", caller.job, it.what);
     found.culprit = it.whose.clone().filter(|it| *it != caller.job);
     found.mechanism = "Somebody has set this. The same load with the default was tried, and that \
@@ -46,33 +44,38 @@ fn found(case: &Case, caller: &Caller, it: &Deviation) -> Option<Finding> {
 }
 
 /// Files of the queue, of the scheduler, and of memory.
-fn settings(case: &Case, row: &Row) -> Vec<Deviation> {
-    let one = |(number, default): (&crate::plan::Number, Option<i64>)| {
-        let name = number.name.as_str();
-        let own = row.spec.tunable(name).is_some();
-        let queue = format!("/sys/block/{}/queue", case.disk());
-        let command = match (default, name) {
-            (Some(value), _) if own => format!("echo {value} > {queue}/iosched/{name}"),
-            (Some(value), _) => format!("echo {value} > {queue}/{name}"),
-            (None, "dirty_bytes") => "sysctl vm.dirty_ratio=20".to_string(),
-            (None, "dirty_background_bytes") => "sysctl vm.dirty_background_ratio=10".to_string(),
-            (None, _) => format!("leave vm.{name} as it is by default"),
-        };
-        Deviation {
-            what: format!("{name}={}", number.value),
-            command,
-            change: Change::Default(name.to_string()),
-            whose: None,
-        }
+fn settings(case: &Case, row: &Row) -> Vec<Choice> {
+    let one = |it: Deviation| Choice {
+        what: format!("{}={}", it.name, it.value),
+        command: command(case, row, &it),
+        change: Change::Default(it.name),
+        whose: None,
     };
     row.deviations().into_iter().map(one).collect()
 }
 
+/// Sets what is by default.
+fn command(case: &Case, row: &Row, it: &Deviation) -> String {
+    // A number of bytes is gone when a ratio is set in its place.
+    let ratio = it.name.strip_suffix("_bytes").map(|it| format!("{it}_ratio"));
+    let (name, default) = match ratio.and_then(|it| Some((row.default_of(&it)?, it))) {
+        Some((default, ratio)) => (ratio, Some(default)),
+        None => (it.name.clone(), it.default),
+    };
+    let Some(default) = default else { return format!("leave {name} as it is by default") };
+    let queue = format!("/sys/block/{}/queue", case.disk());
+    match row.spec.has_tunable(&name) {
+        _ if name.starts_with("dirty_") => format!("sysctl vm.{name}={default}"),
+        true => format!("echo {default} > {queue}/iosched/{name}"),
+        false => format!("echo {default} > {queue}/{name}"),
+    }
+}
+
 /// I/O priorities of jobs.
-fn priorities(case: &Case) -> Vec<Deviation> {
+fn priorities(case: &Case) -> Vec<Choice> {
     let Some(row) = case.row().filter(|it| it.spec.honours_ioprio()) else { return Vec::new() };
     let set = row.jobs.iter().filter(|it| it.job.ioprio != Ioprio::NONE);
-    let one = |it: &crate::plan::PlannedJob| {
+    let one = |it: &PlannedJob| {
         let (name, ioprio) = (it.job.name.clone(), it.job.ioprio);
         let what = match ioprio.class {
             IoprioClass::RealTime => format!("the real-time class of {name}"),
@@ -81,20 +84,20 @@ fn priorities(case: &Case) -> Vec<Deviation> {
         };
         let command = format!("run {name} without ionice");
         let change = Change::Ioprio(name.clone());
-        Deviation { what, command, change, whose: Some(name) }
+        Choice { what, command, change, whose: Some(name) }
     };
     set.map(one).collect()
 }
 
 /// Jobs that are kept on some cores.
-fn cores(row: &Row) -> Vec<Deviation> {
+fn cores(row: &Row) -> Vec<Choice> {
     let set = row.jobs.iter().filter(|it| it.job.affinity.is_some());
-    let one = |it: &crate::plan::PlannedJob| {
+    let one = |it: &PlannedJob| {
         let name = it.job.name.clone();
         let what = format!("the few cores that {name} is kept on");
         let command = format!("run {name} on all cores, without taskset");
         let change = Change::AllCores(name.clone());
-        Deviation { what, command, change, whose: Some(name) }
+        Choice { what, command, change, whose: Some(name) }
     };
     set.map(one).collect()
 }

@@ -4,7 +4,7 @@
 use super::is_schedulers;
 use crate::error::Error;
 use crate::experiment::Setting as Asked;
-use crate::experiment::cgroup::{CgroupSpec, LIMITS};
+use crate::experiment::cgroup::LIMITS;
 use crate::experiment::setting::is_disk;
 use crate::plan::{DISK, Number, Row, Written};
 use base::nearest;
@@ -60,8 +60,7 @@ pub(super) fn cgroups(row: &Row) -> Vec<Cgroup> {
 
 /// Values for the files of a group, its weight first.
 fn of_group(row: &Row, path: &str) -> Vec<Placed> {
-    let is_it = |group: &&CgroupSpec| group.path.trim_matches('/') == path;
-    let Some(group) = row.cgroups.iter().find(is_it) else { return Vec::new() };
+    let Some(group) = row.cgroups.iter().find(|it| it.is_at(path)) else { return Vec::new() };
     let weight = group.weight.zip(weight_file(row));
     let weight = weight.map(|(it, file)| Placed::new(file, it.to_string(), &group.place));
     let files =

@@ -95,7 +95,8 @@ const TWO_SECTIONS: &str = r#"
     metric = "METRIC"
     [[job]]
     name = "both"
-    run = "fio --filename=/dev/sda --direct=1 --bs=4k --size=1g --time_based --runtime=1 --name=rand --rw=randread --name=seq --rw=write --ioengine=libaio --iodepth=8"
+    run = """fio --filename=/dev/sda --direct=1 --bs=4k --size=1g --time_based --runtime=1 \
+             --name=rand --rw=randread --name=seq --rw=write --ioengine=libaio --iodepth=8"""
 "#;
 
 fn two_sections(metric: &str) -> Plan {

@@ -154,9 +154,9 @@ pub static EXPERIMENT: [Key<Experiment>; 27] = [
     .json("schedulers", |it| it.schedulers.iter().map(|it| it.0.as_str()).collect()),
     Key::<Experiment>::new("settings", Form::Composite, "a table of numbers and texts", "")
         .about(
-            "Settings of the queue and of writeback, tunables of whichever scheduler has them. What \
-                a scheduler is asked for with goes before these, and an axis before both. In the \
-                world linux any file of the queue, and of control groups as `GROUP/FILE`.",
+            "Settings of the queue and of writeback, tunables of whichever scheduler has them. \
+                What a scheduler is asked for with goes before these, and an axis before both. In \
+                the world linux any file of the queue, and of control groups as `GROUP/FILE`.",
         )
         .flags(&[Flag {
             name: "set",

@@ -3,8 +3,8 @@
 //! All numbers are pages of 4 KiB. What the kernel and what runs before the jobs keep for
 //! themselves is a guest's ([`BootMemory`]).
 //!
-// Divergence: one zone. What a program takes it gives back when it ends, and nothing of it can go
-// before, though its files could.
+// Divergence: one zone. What a program takes it gives back when it ends, or when the last of its
+// kind does, and nothing of it can go before, though its files could.
 
 use base::Bytes;
 use guest::{BootMemory, Footprint};
@@ -13,16 +13,20 @@ const PAGE: u64 = 4096;
 /// A page has a descriptor of 64 bytes.
 const DESCRIPTORS: u64 = 64;
 /// The memory of a machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Memory {
     /// All that the kernel has to give.
     pub managed: u64,
     /// Pages that were free when the kernel began.
     pub at_boot: u64,
-    /// Pages that are free, but for those of the disk.
+    /// Pages that are free without programs and the files of the disk.
     pub free: u64,
     /// Pages of the files of programs.
     pub programs: u64,
+    /// Pages that programs have taken.
+    taken: u64,
+    /// The programs that run, each as often as it does.
+    running: Vec<&'static str>,
     /// Fewer free pages than these make old ones go,
     pub low: u64,
     /// until so many are free.
@@ -44,14 +48,24 @@ impl Memory {
             at_boot: managed.saturating_sub(guest.used_at_boot),
             free: managed.saturating_sub(guest.used),
             programs: guest.programs,
+            taken: 0,
+            running: Vec::new(),
             low: least + step,
             high: least + 2 * step,
         }
     }
 
+    /// So many pages, all of them free, and two marks.
+    #[cfg(test)]
+    pub fn of_pages(all: u64, low: u64, high: u64) -> Memory {
+        let neutral = &guest::Profile::neutral().memory;
+        let memory = Memory::new(Bytes(0), neutral);
+        Memory { managed: all, at_boot: all, free: all, low, high, ..memory }
+    }
+
     /// Pages that could be dirty, of which limits are percentages (rule dirty-limits-1).
     pub fn dirtyable(&self) -> u64 {
-        (self.free + self.programs).saturating_sub(self.high)
+        (self.free.saturating_sub(self.taken) + self.programs).saturating_sub(self.high)
     }
 
     /// Pages that could be dirty when the kernel began.
@@ -59,21 +73,26 @@ impl Memory {
         self.at_boot
     }
 
-    /// A program starts.
-    pub fn take(&mut self, program: Footprint) {
-        self.free = self.free.saturating_sub(program.own + program.files);
-        self.programs += program.files;
+    /// A program starts. However often it runs, its files are in memory once.
+    pub fn take(&mut self, program: &'static str, footprint: Footprint) {
+        let files = if self.running.contains(&program) { 0 } else { footprint.files };
+        self.running.push(program);
+        self.taken += footprint.own + files;
+        self.programs += files;
     }
 
-    /// A program ends.
-    pub fn give_back(&mut self, program: Footprint) {
-        self.free += program.own + program.files;
-        self.programs -= program.files;
+    /// A program ends that has started.
+    pub fn give_back(&mut self, program: &'static str, footprint: Footprint) {
+        let place = self.running.iter().position(|running| *running == program);
+        self.running.swap_remove(place.expect("who ends has started"));
+        let files = if self.running.contains(&program) { 0 } else { footprint.files };
+        self.taken -= footprint.own + files;
+        self.programs -= files;
     }
 
     /// How many must go before so many more come, with so many in memory.
     pub fn excess(&self, cached: u64, more: u64) -> u64 {
-        let free = self.free.saturating_sub(cached + more);
+        let free = self.free.saturating_sub(self.taken + cached + more);
         if free < self.low { self.high - free } else { 0 }
     }
 }
@@ -125,10 +144,32 @@ mod tests {
 
     #[test]
     fn pages_go_when_few_are_free_and_until_more_are() {
-        let memory =
-            Memory { managed: 1000, at_boot: 1000, free: 1000, programs: 0, low: 100, high: 150 };
+        let memory = Memory::of_pages(1000, 100, 150);
         assert_eq!(memory.excess(800, 100), 0);
         assert_eq!(memory.excess(890, 32), 72);
         assert_eq!(memory.excess(2000, 1), 150);
+    }
+
+    #[test]
+    fn the_files_of_a_program_are_in_memory_once() {
+        let mut memory = Memory::of_pages(1000, 100, 150);
+        let program = Footprint { own: 20, files: 300 };
+        memory.take("fio", program);
+        memory.take("fio", program);
+        assert_eq!((memory.taken, memory.dirtyable()), (340, 1000 - 340 + 300 - 150));
+        memory.give_back("fio", program);
+        assert_eq!((memory.taken, memory.programs), (320, 300));
+        memory.give_back("fio", program);
+        assert_eq!((memory.taken, memory.programs), (0, 0));
+    }
+
+    #[test]
+    fn programs_that_take_more_than_there_is_give_back_what_they_took() {
+        let mut memory = Memory::of_pages(1000, 100, 150);
+        let program = Footprint { own: 2000, files: 0 };
+        memory.take("fio", program);
+        assert_eq!(memory.excess(0, 1), 150);
+        memory.give_back("fio", program);
+        assert_eq!(memory.excess(800, 100), 0);
     }
 }

@@ -141,8 +141,8 @@ impl PageCache {
             writeback: Writeback::new(&rules, wheel, memory.dirtyable_at_boot()),
             groups: Groups::default(),
             fresh: Fresh { rules, wheel },
-            memory,
             pcp_lists: pcp_lists.unwrap_or_else(|| PcpLists::new(&rules, guest, memory.managed)),
+            memory,
             lru: Lru::default(),
             deactivated: Vec::new(),
             mapped: Mapped::default(),
@@ -498,8 +498,11 @@ mod tests {
             .collect()
     }
 
-    const MEMORY: Memory =
-        Memory { managed: 10_000, at_boot: 9_750, free: 10_000, programs: 0, low: 100, high: 150 };
+    fn memory() -> Memory {
+        let mut memory = Memory::of_pages(10_000, 100, 150);
+        memory.at_boot = 9_750;
+        memory
+    }
 
     impl PageCache {
         /// A window of the disk itself is taken in.
@@ -514,7 +517,7 @@ mod tests {
             Kernel::of(version),
             &guest::Profile::uml().memory,
             Sectors(PAGE_SECTORS),
-            MEMORY,
+            memory(),
             true,
             4,
         )
@@ -544,7 +547,7 @@ mod tests {
             Kernel::of(Version::V6_12),
             &guest::Profile::uml().memory,
             Sectors(16),
-            MEMORY,
+            memory(),
             true,
             4,
         );

@@ -21,13 +21,13 @@ pub struct Mounted {
 
 impl PageCache {
     /// A program begins to use this much memory.
-    pub fn take_memory(&mut self, footprint: Footprint) {
-        self.memory.take(footprint);
+    pub fn take_memory(&mut self, program: &'static str, footprint: Footprint) {
+        self.memory.take(program, footprint);
     }
 
     /// A program no longer uses this much memory.
-    pub fn give_memory_back(&mut self, footprint: Footprint) {
-        self.memory.give_back(footprint);
+    pub fn give_memory_back(&mut self, program: &'static str, footprint: Footprint) {
+        self.memory.give_back(program, footprint);
     }
 
     /// A program needed memory for a moment, and these pages are at hand then.

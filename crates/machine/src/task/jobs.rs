@@ -38,13 +38,13 @@ impl Task {
     }
 
     /// The program begins to use this much memory.
-    pub fn take_memory(&self, footprint: Footprint) {
-        self.cache().take_memory(footprint);
+    pub fn take_memory(&self, program: &'static str, footprint: Footprint) {
+        self.cache().take_memory(program, footprint);
     }
 
     /// The program no longer uses this much memory.
-    pub fn give_memory_back(&self, footprint: Footprint) {
-        self.cache().give_memory_back(footprint);
+    pub fn give_memory_back(&self, program: &'static str, footprint: Footprint) {
+        self.cache().give_memory_back(program, footprint);
     }
 
     /// The program needed memory for a moment, and these pages are at hand then.

@@ -102,10 +102,10 @@ impl Fio {
     /// Does it all; the answer is the exit status.
     async fn work(self, task: Task) -> i32 {
         let footprint = self.habits.footprint;
-        task.take_memory(footprint);
+        task.take_memory("fio", footprint);
         task.leave_pages_behind(self.habits.left_by_main());
         let status = self.run_jobs(&task).await;
-        task.give_memory_back(footprint);
+        task.give_memory_back("fio", footprint);
         status
     }
 

@@ -40,9 +40,6 @@ pub struct Rules {
     /// The bandwidth is estimated once more 200 ms after the last page was written.
     // observed on 6.1, 6.12 and 7.3; rule writeback-limit-8
     pub estimates_later: bool,
-    /// A page that becomes dirty loses the mark of readahead. Observed on 6.1.192 and 6.12.117; on
-    /// 7.3.4 it keeps it until it has been written, where fio reads among what it writes.
-    pub dirty_loses_mark: bool,
     /// A dirty page that is to go once it is written carries the mark of readahead. Observed on
     /// 6.1.192, 6.12.117 and 7.3.4; of kernels before it is not known.
     pub marks_deactivated: bool,
@@ -89,7 +86,6 @@ impl Rules {
             keeps_pages_alone: version < Version::V7_3,
             unknown_is_much: version < Version::V7_3,
             estimates_later: recent,
-            dirty_loses_mark: version < Version::V7_3,
             marks_deactivated: recent,
             doublings: if recent { 5 } else { 0 },
             batch: if recent { 31 } else { 15 },
@@ -116,7 +112,6 @@ pub static CHANGES: [Table; 2] = [
                 "what is dirty on a disk not written of late goes early",
                 NEWER,
             ),
-            change("dirty_loses_mark", "a page that becomes dirty loses the mark", NEWER),
             change("keeps_an_eighth", "a core keeps up to an eighth of the memory at hand", OLDER),
             change("lets_go_in_reverse", "pages are let go in reverse, fifteen at a time", OLDER),
         ],

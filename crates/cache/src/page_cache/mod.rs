@@ -218,7 +218,7 @@ impl PageCache {
             }
             Moving::Written(pages) => {
                 for page in pages.clone() {
-                    // What was written loses the mark of readahead. // observed on 7.3
+                    // What was written loses the mark of readahead. // observed on 6.12 and 7.3
                     let lost = Flags::WRITEBACK.with(Flags::MARKED);
                     self.pages.change(page, Flags::NONE, lost);
                 }
@@ -292,8 +292,10 @@ impl PageCache {
         if flags.is_some_and(|flags| flags.has(Flags::DIRTY)) {
             return false;
         }
-        let lost = if self.rules.dirty_loses_mark { Flags::MARKED } else { Flags::NONE };
-        self.pages.change(page, Flags::DIRTY.with(Flags::UP_TO_DATE), lost);
+        // The mark of readahead stays.
+        // observed on 6.12.117 and 7.3.4: mm_filemap_get_pages, writeback_dirty_folio and
+        // block_bio_queue of a fio that reads and writes a file in sequence
+        self.pages.change(page, Flags::DIRTY.with(Flags::UP_TO_DATE), Flags::NONE);
         if flags.is_none() {
             self.pcp_lists.describe();
         }

@@ -667,4 +667,67 @@ mod tests {
             assert_eq!((wbt.step, !said.is_empty()), (-1, says), "{kernel}");
         }
     }
+
+    #[test]
+    fn a_read_that_takes_the_target_or_the_window_is_not_late_yet() {
+        let status = |wbt: &Wbt, after| wbt.judge(Instant::ZERO + after, &mut Vec::new());
+        let mut wbt = wbt("6.12", 32);
+        wbt.cookie = Some((RequestId::from_bits(0), Instant::ZERO));
+        assert_ne!(status(&wbt, wbt.target), WbtStatus::Exceeded);
+        assert_eq!(status(&wbt, wbt.target + Duration::from_nanos(1)), WbtStatus::Exceeded);
+        // Others have ended meanwhile.
+        wbt.reads_done.add(wbt.target);
+        assert_ne!(status(&wbt, wbt.window), WbtStatus::Exceeded);
+        assert_eq!(status(&wbt, wbt.window + Duration::from_nanos(1)), WbtStatus::Exceeded);
+    }
+
+    #[test]
+    fn what_reads_took_counts_beside_three_writes() {
+        let mut wbt = wbt("6.12", 32);
+        let judge = |wbt: &Wbt| wbt.judge(Instant::ZERO, &mut Vec::new());
+        assert_eq!(judge(&wbt), WbtStatus::Unknown);
+        wbt.reads_done.add(wbt.target);
+        (0..2).for_each(|_| wbt.writes_done.add(Duration::ZERO));
+        assert_eq!(judge(&wbt), WbtStatus::UnknownWrites);
+        wbt.writes_done.add(Duration::ZERO);
+        assert_eq!(judge(&wbt), WbtStatus::Ok);
+        wbt.reads_done = Samples::default();
+        wbt.reads_done.add(wbt.target + Duration::from_nanos(1));
+        assert_eq!(judge(&wbt), WbtStatus::Exceeded);
+    }
+
+    #[test]
+    fn windows_that_say_nothing_change_nothing_at_step_zero() {
+        let mut wbt = wbt("6.12", 32);
+        let mut woken = Vec::new();
+        for window in 1..=2 * UNKNOWN_WINDOWS {
+            let said = wbt.timer(Instant::from_nanos(u64::from(window)), &mut woken);
+            assert!(matches!(said[..], [WbtEvent::Timer { status: WbtStatus::Unknown, .. }]));
+        }
+        assert_eq!(wbt.step, 0);
+        for (step, after) in [(2, 1), (-2, -1)] {
+            (wbt.step, wbt.unknown) = (step, UNKNOWN_WINDOWS);
+            wbt.timer(Instant::ZERO, &mut woken);
+            assert_eq!(wbt.step, after);
+        }
+    }
+
+    #[test]
+    fn without_a_target_there_are_no_slots_to_wait_for() {
+        let mut wbt = wbt("6.12", 32);
+        wbt.target = Duration::ZERO;
+        assert_eq!(at_steps(&mut wbt, [0]), [(16, 0, 0)]);
+    }
+
+    #[test]
+    fn a_request_of_a_group_ends_only_what_nobody_has_set() {
+        let mut wbt = wbt("4.10", 32);
+        assert!(wbt.may_end_for_group());
+        let device = Device { rotational: false, volatile_cache: false, queue_depth: 32 };
+        wbt.set_latency(Instant::ZERO, Some(Duration::from_millis(3)), device, &mut Vec::new());
+        assert!(!wbt.may_end_for_group());
+        let mut off = self::wbt("4.10", 32);
+        off.target = Duration::ZERO;
+        assert!(!off.may_end_for_group());
+    }
 }

@@ -85,6 +85,16 @@ impl Life {
         self.layers.iter().filter(|part| part.0 == layer).map(|part| part.1).sum()
     }
 
+    /// What it does, in a word: `read`, `write`, `discard`, or `flush` if it has no sectors.
+    pub fn kind(&self) -> &'static str {
+        match self.op {
+            _ if self.sectors.is_zero() => "flush",
+            Op::Read => "read",
+            Op::Write => "write",
+            Op::Discard => "discard",
+        }
+    }
+
     /// D2C: how long the device had it.
     pub fn service(&self) -> Duration {
         self.completed.saturating_since(self.issued)

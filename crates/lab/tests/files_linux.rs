@@ -46,7 +46,7 @@ fn mapped_files_are_read_and_written_as_on_the_kernel() {
 fn each_control_group_has_a_flusher_that_knows_its_files_only() {
     assert_same_on_each(
         r#"
-        model = "vm-ssd-m4"
+        model = "ssd-sata-m4"
         schedulers = ["none"]
         [[job]]
         name = "a"

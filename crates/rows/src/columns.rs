@@ -1,7 +1,7 @@
 //! The columns of a row.
 
 use base::Duration;
-use block::{ContextId, Op};
+use block::ContextId;
 use insight::{Layer, Life};
 
 /// What stands in a row's column.
@@ -59,7 +59,7 @@ pub(crate) fn layer<T>(layer: Layer, time_in: fn(&T, Layer) -> Duration) -> Colu
 pub(crate) fn columns() -> Vec<Column<Life>> {
     let mut columns = vec![
         number("task", |life: &Life| Cell::Number(life.context.0.into())),
-        text("op", |life| Cell::Text(op(life).to_owned())),
+        text("op", |life| Cell::Text(life.kind().to_owned())),
         number("sync", |life| Cell::Number(block::is_sync(life.op, life.flags).into())),
         number("sector", |life| Cell::Number(life.sector.0)),
         number("sectors", |life| Cell::Number(life.sectors.0.into())),
@@ -81,15 +81,6 @@ pub(crate) fn columns() -> Vec<Column<Life>> {
         life.guess.map_or(Cell::Nothing, |guess| Cell::Text(guess.name().to_owned()))
     }));
     columns
-}
-
-fn op(life: &Life) -> &'static str {
-    match life.op {
-        _ if life.sectors.is_zero() => "flush",
-        Op::Read => "read",
-        Op::Write => "write",
-        Op::Discard => "discard",
-    }
 }
 
 fn at(moment: Option<base::Instant>) -> Cell {

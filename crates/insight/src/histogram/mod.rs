@@ -4,9 +4,11 @@
 //! `biolatency` of bcc does; [`Distribution`] itself is written as JSON by serde.
 
 mod modes;
+mod service;
 mod text;
 
 pub use modes::Mode;
+pub use service::Service;
 pub use text::Unit;
 
 use crate::layer::Layer;

@@ -4,9 +4,8 @@
 use super::{FINDINGS, HANGING, caller_line, finding_text, paragraph, time};
 use crate::style::{Paint, Style};
 use base::{Duration, Instant};
-use block::Op;
 use insight::Life;
-use insight::histogram::Unit;
+use insight::histogram::{Service, Unit};
 use insight::intervals::{Interval, Intervals, Kind};
 use lab::explain::recorded::Explained;
 use serde_json::{Value, json};
@@ -140,7 +139,7 @@ fn cells(kind: &Kind, name: &str, seconds: f64) -> String {
 }
 
 fn histograms(it: &Explained, style: &Style) -> String {
-    let mut out = String::new();
+    let mut out = service(&it.service, style);
     for (layer, times) in it.layers.iter() {
         let modes: Vec<String> = times
             .modes()
@@ -160,6 +159,24 @@ fn histograms(it: &Explained, style: &Style) -> String {
     out
 }
 
+/// How long the device has requests, and which ones each mode is of.
+fn service(it: &Service, style: &Style) -> String {
+    let count = it.all().histogram().count();
+    let modes: Vec<String> = it
+        .modes()
+        .iter()
+        .map(|(mode, kinds)| {
+            let kinds: Vec<String> =
+                kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+            format!("{} ({})", span(mode.at), kinds.join(", "))
+        })
+        .collect();
+    let unit = Unit::Micros.name();
+    let title = format!("D2C: {count} requests, modes {} (in {unit})", modes.join(", "));
+    let title = paragraph(&style.painted(&title, Some(Paint::Heading)), style, "", HANGING);
+    format!("\n{title}{}", it.all().bpftrace(Unit::Micros))
+}
+
 fn span(time_span: Duration) -> String {
     time(time_span.as_nanos())
 }
@@ -169,7 +186,7 @@ fn slow(it: &Explained, life: &Life, style: &Style) -> String {
     let title = format!(
         "  {} {} {} + {} at {:.6} s took {}",
         it.name(life.context),
-        op(life),
+        life.kind(),
         life.sector.0,
         life.sectors.0,
         life.queued.saturating_since(it.span.0).as_nanos() as f64 / 1e9,
@@ -205,15 +222,6 @@ fn steps(life: &Life) -> Vec<(&'static str, Instant)> {
     steps
 }
 
-fn op(life: &Life) -> &'static str {
-    match life.op {
-        _ if life.sectors.is_zero() => "flush",
-        Op::Read => "read",
-        Op::Write => "write",
-        Op::Discard => "discard",
-    }
-}
-
 /// The same as JSON.
 pub fn document(it: &Explained) -> Value {
     let phases: Vec<Value> = it
@@ -244,6 +252,7 @@ pub fn document(it: &Explained) -> Value {
         "phases": phases,
         "intervals": intervals_json(&it.intervals.in_at_most(LINES)),
         "layers": it.layers,
+        "service": it.service,
         "slowest": it.slowest.iter().map(|life| life_json(it, life)).collect::<Vec<_>>(),
     })
 }
@@ -276,7 +285,7 @@ fn life_json(it: &Explained, life: &Life) -> Value {
     let steps: serde_json::Map<String, Value> =
         steps(life).iter().map(|(name, at)| ((*name).into(), at.as_nanos().into())).collect();
     json!({
-        "task": it.name(life.context), "op": op(life), "sector": life.sector.0,
+        "task": it.name(life.context), "op": life.kind(), "sector": life.sector.0,
         "sectors": life.sectors.0, "steps_ns": steps, "layers_ns": layers, "others_ns": others,
         "guess": life.guess.map(insight::Confidence::name),
     })

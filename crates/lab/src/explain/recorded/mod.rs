@@ -22,7 +22,7 @@ use base::{Duration, Instant};
 use block::{Action, Event};
 use calls::Requests;
 use insight::Life;
-use insight::histogram::Layers;
+use insight::histogram::{Layers, Service};
 use insight::intervals::Intervals;
 use insight::phases::Phases;
 use insight::recorded::{Misfits, Stream, Told};
@@ -68,6 +68,8 @@ pub struct Explained {
     pub intervals: Intervals,
     /// How the time of requests is distributed, by layer.
     pub layers: Layers,
+    /// How long the device had requests.
+    pub service: Service,
     /// The slowest requests, the slowest first.
     pub slowest: Vec<Life>,
     /// What was found, the dearest cause first.
@@ -97,6 +99,7 @@ struct Sums {
     phases: Phases,
     intervals: Intervals,
     layers: Layers,
+    service: Service,
     slowest: Vec<Life>,
     most: usize,
     first: Option<Instant>,
@@ -111,6 +114,7 @@ impl Sums {
             phases: Phases::default(),
             intervals: Intervals::new(INTERVAL),
             layers: Layers::default(),
+            service: Service::default(),
             slowest: Vec::new(),
             most,
             first: None,
@@ -131,6 +135,7 @@ impl Sums {
     fn end(&mut self, life: &Life) {
         self.account.add(self.requests.end(life));
         self.layers.see(life);
+        self.service.see(life);
         let place = self.slowest.partition_point(|it| it.total() >= life.total());
         if place < self.most {
             self.slowest.insert(place, life.clone());
@@ -210,7 +215,8 @@ fn finish(
     let result = String::from_utf8_lossy(&result);
     let tasks = Tasks::new(&manifest, &result, stream.names(), &survey.owners);
     let labels = Labels::new(stream.names(), sums.requests.tasks());
-    let Sums { requests, account, phases, intervals, layers, slowest, first, last, .. } = sums;
+    let Sums { requests, account, phases, intervals, layers, service, slowest, .. } = sums;
+    let (first, last) = (sums.first, sums.last);
     let count = requests.count();
     let callers = account.finish(|task| labels.of(task));
     let span = (first.unwrap_or_default(), last);
@@ -236,6 +242,7 @@ fn finish(
         phases,
         intervals,
         layers,
+        service,
         slowest,
         findings,
         known,

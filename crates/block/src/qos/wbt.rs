@@ -730,4 +730,33 @@ mod tests {
         off.target = Duration::ZERO;
         assert!(!off.may_end_for_group());
     }
+
+    #[test]
+    fn whoever_waits_goes_on_when_it_ends() {
+        let bio = Bio {
+            op: Op::Write,
+            flags: Flags::NONE,
+            sector: base::Sector(0),
+            sectors: base::Sectors(8),
+            ioprio: crate::ioprio::Ioprio::NONE,
+            origin: crate::bio::Origin::default(),
+            token: 0,
+        };
+        for (kernel, forgets) in [("4.10", true), ("4.19", false), ("6.12", true)] {
+            let (mut wbt, mut woken) = (wbt(kernel, 32), Vec::new());
+            let waits = |task: &u32| {
+                let verdict = wbt.throttle(Instant::ZERO, ContextId(*task), &bio);
+                matches!(verdict, Verdict::Wait { .. })
+            };
+            let waiting = (0..100).find(waits).unwrap();
+            wbt.reads_done.add(Duration::ZERO);
+            match kernel {
+                "4.10" => wbt.end_for_group(Instant::ZERO, &mut woken),
+                _ => wbt.attached(Instant::ZERO, true, &mut woken),
+            }
+            assert_eq!(woken, [ContextId(waiting)], "{kernel}");
+            assert!(!wbt.is_on());
+            assert_eq!(wbt.reads_done.count == 0, forgets, "{kernel}");
+        }
+    }
 }

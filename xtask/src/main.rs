@@ -6,6 +6,7 @@ mod examples;
 mod fidelity;
 mod fingerprints;
 mod fixtures;
+mod layers;
 mod outcomes;
 mod random;
 mod sequence;
@@ -39,11 +40,12 @@ type Outcome = Result<ExitCode, Box<dyn Error>>;
 /// A command: its name, what it is for, and what does it.
 type Row = (&'static str, &'static str, fn(Vec<String>) -> Outcome);
 
-const COMMANDS: [Row; 12] = [
+const COMMANDS: [Row; 13] = [
     ("fidelity", "the simulator against the kernel: the suite in fidelity/", fidelity::main),
     ("random", "the simulator against the kernel: experiments made up at random", random::main),
     ("whole", "random experiments of any kind in the simulator: each ends", whole::main),
     ("sequence", "the simulator against the kernel: one experiment, each command", sequence::main),
+    ("layers", "the simulator against the kernel: where requests spend their time", layers::main),
     ("outcomes", "the simulator against recordings of a real 4.19", outcomes::main),
     ("conform-linux", "schedulers against the kernel in virtual time", conform_linux::main),
     ("determinism", "the kernel in virtual time against itself, in trouble", determinism::main),

@@ -92,7 +92,7 @@ pub fn main(mut arguments: Vec<String>) -> Outcome {
 }
 
 /// Takes an option out, with what follows it.
-fn value_of(arguments: &mut Vec<String>, option: &str) -> Option<String> {
+pub fn value_of(arguments: &mut Vec<String>, option: &str) -> Option<String> {
     let place = arguments.iter().position(|it| it == option)?;
     arguments.remove(place);
     Some(if place < arguments.len() { arguments.remove(place) } else { String::new() })

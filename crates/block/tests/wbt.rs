@@ -385,3 +385,20 @@ fn writing_zero_lets_everybody_go() {
     assert_eq!(go_on(&mut bench), 0);
     bench.queue.assert_drained();
 }
+
+#[test]
+fn a_bio_that_must_not_wait_for_a_tag_gives_its_slot_back() {
+    // Four tags, and as many direct writes that need no slots.
+    let mut bench = bench_with(Version::V6_12, Facts { queue_depth: 4, ..deep() });
+    bench.queue.set(bench.now, "nr_requests", 4).unwrap();
+    let direct = Flags::SYNC.with(Flags::IDLE);
+    assert_eq!(fill(&mut bench, direct, 10), 4);
+    for task in 0..100 {
+        let mut bio = bench.bio(task, Op::Write, 5000 + 100 * u64::from(task), 8);
+        bio.flags = Flags::NOWAIT;
+        bench.submit(bio);
+    }
+    assert_eq!(fill(&mut bench, Flags::NONE, 10), 0, "who may wait for a tag does");
+    let sleeps = bench.queue.log().events().iter().filter(|it| it.action == Action::Sleep);
+    assert_eq!(sleeps.count(), 2);
+}

@@ -616,6 +616,8 @@ mod tests {
         for (queue_depth, max, scaled_max) in most {
             assert_eq!(depth_at(queue_depth, -1), (max, scaled_max));
         }
+        // As many as wanted is not too many.
+        assert_eq!(depth_at(42, -1), (31, false));
         assert_eq!(depth_at(256, -31), (192, true));
         assert_eq!(depth_at(8, 1), (4, false));
     }
@@ -758,5 +760,29 @@ mod tests {
             assert!(!wbt.is_on());
             assert_eq!(wbt.reads_done.count == 0, forgets, "{kernel}");
         }
+    }
+
+    #[test]
+    fn a_writer_pauses_lately_for_a_second() {
+        let mut wbt = wbt("6.12", 32);
+        wbt.dirty_pause(Instant::ZERO);
+        assert!(wbt.paused_lately(Instant::from_nanos(999_999_999)));
+        assert!(!wbt.paused_lately(Instant::from_nanos(1_000_000_000)));
+    }
+
+    #[test]
+    fn a_new_target_forgets_windows_that_said_nothing() {
+        let mut wbt = wbt("6.12", 32);
+        wbt.unknown = UNKNOWN_WINDOWS - 1;
+        let device = Device { rotational: false, volatile_cache: false, queue_depth: 32 };
+        wbt.set_latency(Instant::ZERO, Some(Duration::from_millis(3)), device, &mut Vec::new());
+        assert_eq!(wbt.unknown, 0);
+    }
+
+    #[test]
+    fn who_ends_it_for_good_leaves_no_window() {
+        let mut wbt = wbt("4.10", 32);
+        wbt.end_for_group(Instant::ZERO, &mut Vec::new());
+        assert_eq!((wbt.window_at(0), wbt.target), (Duration::ZERO, Duration::ZERO));
     }
 }

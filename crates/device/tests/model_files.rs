@@ -192,7 +192,7 @@ const COMPLAINTS: [&str; 21] = [
     "FILE:19: backing.model: cheetah9lp holds 9105018880 bytes; a model of at least \
      107374182400 bytes",
     "FILE:21: commands.peak: peak 30 below baseline 3000; a peak of at least the baseline",
-    "FILE:39: jitter.tail: a row has 2 numbers; a list of rows of 3 numbers, unit \
+    "FILE:37: jitter.tail: a row has 2 numbers; a list of rows of 3 numbers, unit \
      \"share, us, us\"",
     "FILE:23: service.order: by positioning, without an arm; \"fifo\", or a section [arm]",
     "FILE:49: write_hits.are: value \"all\"; one of joining-writes, cached-writes",

@@ -40,8 +40,6 @@ const SERVICE: Section = Section {
         spec("read_hit_rate", Rate(1e6, 1e12)),
         spec("read_miss", Time(0.0, 1e9)),
         spec("flush", Time(0.0, 1e10)),
-        spec("after_flush_window", Time(0.0, 1e10)),
-        spec("after_flush_extra", Time(0.0, 1e9)),
     ],
 };
 const HOST_CACHE: Section = Section {
@@ -66,8 +64,6 @@ pub(crate) struct Parameters {
     read_hit: Cost,
     read_miss: Duration,
     flush: Duration,
-    after_flush_window: Duration,
-    after_flush_extra: Duration,
     cache_pages: usize,
     /// Time in which the dirty limit drains, and picoseconds in which a byte does.
     dirty_limit: Duration,
@@ -105,8 +101,6 @@ impl Parameters {
             read_hit: Cost::load(table, "read_hit"),
             read_miss: table.time("service.read_miss"),
             flush: table.time("service.flush"),
-            after_flush_window: table.time("service.after_flush_window"),
-            after_flush_extra: table.time("service.after_flush_extra"),
             cache_pages: (table.size("host_cache.size") / page::SIZE) as usize,
             dirty_limit: Duration::from_nanos(dirty_limit * drain_byte / 1000),
             drain_byte,
@@ -132,7 +126,6 @@ pub(crate) struct VirtualDisk {
     /// When everything dirty would be on the platters.
     drained_at: Instant,
     write_back: Option<WriteBack>,
-    last_flush: Option<Instant>,
 }
 
 impl VirtualDisk {
@@ -157,7 +150,6 @@ impl VirtualDisk {
             cache: PageSet::new(parameters.cache_pages),
             drained_at: Instant::ZERO,
             write_back,
-            last_flush: None,
             parameters,
         }
     }
@@ -185,22 +177,15 @@ impl VirtualDisk {
     fn service_end(&mut self, now: Instant, command: &Command) -> Instant {
         let parameters = &self.parameters;
         let bytes = command.sectors.bytes().0;
-        let (mut from, mut median) = match command.op {
+        let (mut from, median) = match command.op {
             CommandOp::Read => (now, parameters.read_hit.of(bytes)),
             CommandOp::Write => (self.room_at(now), parameters.write.of(bytes)),
-            CommandOp::Flush => {
-                self.last_flush = Some(now);
-                (now, parameters.flush)
-            }
+            CommandOp::Flush => (now, parameters.flush),
             CommandOp::Discard => (now, parameters.write.fixed),
         };
         if command.op == CommandOp::Write {
             self.note_dirty(now, from, command);
             self.remember(command);
-            let window = self.parameters.after_flush_window;
-            if self.last_flush.is_some_and(|flush| now.saturating_since(flush) < window) {
-                median += self.parameters.after_flush_extra;
-            }
         }
         from += self.parameters.jitter.draw(&mut self.rng, median);
         from

@@ -5,10 +5,9 @@
 //! alike. A layer counts where it has a twentieth of the kernel's time, btt's phases likewise.
 
 use crate::Outcome;
-use crate::random::value_of;
 use block::Version;
 use lab::explain::recorded::{Explained, Options, explain};
-use lab::fidelity::random;
+use lab::fidelity::{Spread, random};
 use lab::plan::Plan;
 use lab::{Experiment, matrix};
 use std::collections::BTreeMap;
@@ -25,7 +24,7 @@ type Errors = BTreeMap<String, Vec<f64>>;
 /// Runs the command.
 pub fn main(mut arguments: Vec<String>) -> Outcome {
     let judge = crate::judge(&mut arguments)?;
-    let scheduler = value_of(&mut arguments, "--scheduler");
+    let scheduler = crate::value_of(&mut arguments, "--scheduler");
     let numbers: Vec<u64> = arguments.iter().map(|it| it.parse()).collect::<Result<_, _>>()?;
     let of = |place: usize, otherwise| numbers.get(place).copied().unwrap_or(otherwise);
     let (count, seed) = (of(0, 20), of(1, 1));
@@ -44,11 +43,9 @@ pub fn main(mut arguments: Vec<String>) -> Outcome {
     eprintln!();
     println!("{runs} runs in both worlds, kernel {judge}, seed {seed}\n");
     println!("| layer or phase | median | nine of ten | worst | runs |\n|---|---|---|---|---|");
-    for (name, mut errors) in errors {
-        errors.sort_by(f64::total_cmp);
-        let at = |share: usize| errors[(errors.len() * share / 100).min(errors.len() - 1)];
-        let (median, most, worst) = (at(50), at(90), at(100));
-        println!("| {name} | {median:.2} % | {most:.2} % | {worst:.1} % | {} |", errors.len());
+    for (name, errors) in errors {
+        let Spread { median, p90, worst, count } = Spread::of(errors);
+        println!("| {name} | {median:.2} % | {p90:.2} % | {worst:.1} % | {count} |");
     }
     Ok(ExitCode::SUCCESS)
 }

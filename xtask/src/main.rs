@@ -17,13 +17,16 @@ use lab::{Experiment, World, world};
 use std::error::Error;
 use std::process::ExitCode;
 
+/// Takes an option out, with what follows it.
+fn value_of(arguments: &mut Vec<String>, option: &str) -> Option<String> {
+    let place = arguments.iter().position(|it| it == option)?;
+    arguments.remove(place);
+    Some(if place < arguments.len() { arguments.remove(place) } else { String::new() })
+}
+
 /// Takes `--kernel NAME` out of the arguments: the kernel that judges.
 fn judge(arguments: &mut Vec<String>) -> Result<block::Version, Box<dyn Error>> {
-    let Some(at) = arguments.iter().position(|it| it == "--kernel") else {
-        return Ok(world::KERNEL);
-    };
-    let name = arguments.get(at + 1).cloned().unwrap_or_default();
-    arguments.drain(at..(at + 2).min(arguments.len()));
+    let Some(name) = value_of(arguments, "--kernel") else { return Ok(world::KERNEL) };
     let found = world::JUDGES.into_iter().find(|it| it.to_string() == name);
     found.ok_or_else(|| format!("--kernel {name}: accepted: {}", world::judges()).into())
 }

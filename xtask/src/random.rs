@@ -52,8 +52,8 @@ struct Ran {
 /// Runs the command.
 pub fn main(mut arguments: Vec<String>) -> Outcome {
     let (judge, mut kind) = (crate::judge(&mut arguments)?, Kind::Raw);
-    let scheduler = value_of(&mut arguments, "--scheduler");
-    let settings = value_of(&mut arguments, "--set");
+    let scheduler = crate::value_of(&mut arguments, "--scheduler");
+    let settings = crate::value_of(&mut arguments, "--set");
     if arguments.first().is_some_and(|it| it == "--files") {
         kind = Kind::Files;
         arguments.remove(0);
@@ -89,13 +89,6 @@ pub fn main(mut arguments: Vec<String>) -> Outcome {
     show(&ran);
     keep_worst(&source, ran)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Takes an option out, with what follows it.
-pub fn value_of(arguments: &mut Vec<String>, option: &str) -> Option<String> {
-    let place = arguments.iter().position(|it| it == option)?;
-    arguments.remove(place);
-    Some(if place < arguments.len() { arguments.remove(place) } else { String::new() })
 }
 
 impl Source {

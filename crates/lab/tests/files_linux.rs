@@ -43,6 +43,7 @@ fn mapped_files_are_read_and_written_as_on_the_kernel() {
     common::assert_same(&text.replace("{file}", "/dev/sda"));
 }
 
+/// Not on virtual disks, where the simulator writes metadata earlier than 6.12 (docs/trust.md).
 fn each_control_group_has_a_flusher_that_knows_its_files_only() {
     assert_same_on_each(
         r#"

@@ -573,12 +573,19 @@ fn depth_at(queue_depth: u32, step: i32) -> (u32, bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bio::Origin;
+    use crate::ioprio::Ioprio;
     use crate::kernel::Kernel;
+    use base::{Sector, Sectors};
+
+    fn flash(queue_depth: u32) -> Device {
+        Device { rotational: false, volatile_cache: false, queue_depth }
+    }
 
     fn wbt(kernel: &str, queue_depth: u32) -> Wbt {
         let kernel = Kernel::named(kernel).unwrap();
         let mut wbt = Wbt::new(kernel.wbt.unwrap(), kernel.hz);
-        wbt.set_default(Device { rotational: false, volatile_cache: false, queue_depth });
+        wbt.set_default(flash(queue_depth));
         wbt
     }
 
@@ -723,14 +730,13 @@ mod tests {
 
     #[test]
     fn a_request_of_a_group_ends_only_what_nobody_has_set() {
-        let mut wbt = wbt("4.10", 32);
-        assert!(wbt.may_end_for_group());
-        let device = Device { rotational: false, volatile_cache: false, queue_depth: 32 };
-        wbt.set_latency(Instant::ZERO, Some(Duration::from_millis(3)), device, &mut Vec::new());
-        assert!(!wbt.may_end_for_group());
-        let mut off = self::wbt("4.10", 32);
+        let mut off = wbt("4.10", 32);
         off.target = Duration::ZERO;
         assert!(!off.may_end_for_group());
+        let mut wbt = wbt("4.10", 32);
+        assert!(wbt.may_end_for_group());
+        wbt.set_latency(Instant::ZERO, Some(Duration::from_millis(3)), flash(32), &mut Vec::new());
+        assert!(!wbt.may_end_for_group());
     }
 
     #[test]
@@ -738,10 +744,10 @@ mod tests {
         let bio = Bio {
             op: Op::Write,
             flags: Flags::NONE,
-            sector: base::Sector(0),
-            sectors: base::Sectors(8),
-            ioprio: crate::ioprio::Ioprio::NONE,
-            origin: crate::bio::Origin::default(),
+            sector: Sector(0),
+            sectors: Sectors(8),
+            ioprio: Ioprio::NONE,
+            origin: Origin::default(),
             token: 0,
         };
         for (kernel, forgets) in [("4.10", true), ("4.19", false), ("6.12", true)] {
@@ -774,8 +780,7 @@ mod tests {
     fn a_new_target_forgets_windows_that_said_nothing() {
         let mut wbt = wbt("6.12", 32);
         wbt.unknown = UNKNOWN_WINDOWS - 1;
-        let device = Device { rotational: false, volatile_cache: false, queue_depth: 32 };
-        wbt.set_latency(Instant::ZERO, Some(Duration::from_millis(3)), device, &mut Vec::new());
+        wbt.set_latency(Instant::ZERO, Some(Duration::from_millis(3)), flash(32), &mut Vec::new());
         assert_eq!(wbt.unknown, 0);
     }
 

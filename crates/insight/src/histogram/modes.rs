@@ -11,8 +11,10 @@
 use base::{Duration, Histogram};
 use serde::Serialize;
 
-/// Points for each doubling: as many of these as there are durations enough for.
-const POINTS: [usize; 4] = [64, 32, 16, 8];
+/// Points for each doubling: as many of these as there are durations enough for,
+const POINTS: [usize; 3] = [64, 32, 16];
+/// or so many.
+const FEWEST: Scale = Scale(8);
 /// Durations in each point of the highest peak, for more points than the fewest. The kernel makes
 /// 0.44 parts of the square root of chance, so it is 2 %.
 const ENOUGH: u64 = 500;
@@ -73,6 +75,12 @@ impl Scale {
         counts
     }
 
+    /// Whether chance moves the highest peak by little.
+    fn has_enough(self, histogram: &Histogram) -> bool {
+        highest(&smooth(&self.counts(histogram))) >= ENOUGH * WEIGHT
+    }
+
+    /// Where the durations of a point in [`Scale::counts`] begin.
     fn at(self, point: usize) -> Duration {
         Duration::from_nanos(self.beginning(point.saturating_sub(HALF)))
     }
@@ -80,16 +88,11 @@ impl Scale {
 
 /// The modes of a histogram, the shortest first.
 pub(super) fn of(histogram: &Histogram) -> Vec<Mode> {
-    let (mut scale, mut counts, mut density, mut highest) = (Scale(0), vec![], vec![], 0);
-    for points in POINTS {
-        scale = Scale(points);
-        counts = scale.counts(histogram);
-        density = smooth(&counts);
-        highest = density.iter().copied().max().unwrap_or(0);
-        if highest >= ENOUGH * WEIGHT {
-            break;
-        }
-    }
+    let scale = POINTS.map(Scale).into_iter().find(|scale| scale.has_enough(histogram));
+    let scale = scale.unwrap_or(FEWEST);
+    let counts = scale.counts(histogram);
+    let density = smooth(&counts);
+    let highest = highest(&density);
     let rises = |peak: &usize| {
         let (rise, from, to) = surroundings(&density, *peak);
         let count: u64 = counts[from..to].iter().sum();
@@ -107,6 +110,10 @@ pub(super) fn of(histogram: &Histogram) -> Vec<Mode> {
         Mode { at, from: scale.at(border[0]), to: scale.at(border[1]), count }
     };
     peaks.iter().zip(borders.windows(2)).map(mode).collect()
+}
+
+fn highest(density: &[u64]) -> u64 {
+    density.iter().copied().max().unwrap_or(0)
 }
 
 fn smooth(counts: &[u64]) -> Vec<u64> {
@@ -182,11 +189,10 @@ mod tests {
 
     #[test]
     fn points_begin_where_they_do() {
-        for points in POINTS {
-            let scale = Scale(points);
+        for scale in POINTS.map(Scale).into_iter().chain([FEWEST]) {
             for nanos in [0, 1, 63, 64, 65, 1000, 123_456_789, u64::MAX / 3, u64::MAX] {
                 let point = scale.point_of(nanos);
-                assert!(scale.beginning(point) <= nanos.max(points as u64));
+                assert!(scale.beginning(point) <= nanos.max(scale.0 as u64));
                 assert!(nanos == u64::MAX || nanos < scale.beginning(point + 1));
             }
         }

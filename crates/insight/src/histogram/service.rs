@@ -62,3 +62,44 @@ impl Serialize for Service {
         out.end()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::{Instant, Sector, Sectors};
+    use block::{ContextId, Flags, Op};
+
+    /// A write that the device has for so long; without sectors a flush.
+    fn write(sectors: u32, micros: u64) -> Life {
+        Life {
+            context: ContextId(1),
+            op: Op::Write,
+            flags: Flags::NONE,
+            sector: Sector(0),
+            sectors: Sectors(sectors),
+            queued: Instant::ZERO,
+            allocated: Instant::ZERO,
+            inserted: None,
+            issued: Instant::from_nanos(7000),
+            completed: Instant::from_nanos(7000 + micros * 1000),
+            merged: 0,
+            reason: None,
+            told: None,
+            bios: Vec::new(),
+            layers: Vec::new(),
+            others: Vec::new(),
+            guess: None,
+        }
+    }
+
+    #[test]
+    fn each_mode_says_which_requests_it_is_of() {
+        let mut service = Service::default();
+        for (sectors, micros, times) in [(8, 100, 30), (0, 800, 20), (8, 800, 5)] {
+            (0..times).for_each(|_| service.see(&write(sectors, micros)));
+        }
+        let kinds: Vec<_> = service.modes().into_iter().map(|(_, kinds)| kinds).collect();
+        assert_eq!(kinds, [vec![("write", 30)], vec![("flush", 20), ("write", 5)]]);
+        assert_eq!(service.all().histogram().count(), 55);
+    }
+}

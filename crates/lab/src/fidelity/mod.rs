@@ -113,7 +113,8 @@ impl Overview {
 }
 
 impl Spread {
-    fn of(mut errors: Vec<f64>) -> Spread {
+    /// Of these errors.
+    pub fn of(mut errors: Vec<f64>) -> Spread {
         errors.sort_by(f64::total_cmp);
         let at = |part: usize| errors.get(errors.len() * part / 10).copied().unwrap_or(0.0);
         let worst = errors.last().copied().unwrap_or(0.0);

@@ -100,3 +100,49 @@ impl Facts {
         self.rotational || self.transport == Transport::Virtio
     }
 }
+
+/// What a device does for a command at a time, as far as its model knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Stage {
+    /// The controller deals with it.
+    Controller,
+    /// It waits until a flush is over.
+    BehindFlush,
+    /// It waits in the drive for its turn: for the arm, or for a place among those served at once.
+    Queue,
+    /// It waits for room in the write cache, or behind a write that does.
+    CacheFull,
+    /// It waits for flash that is busy with something else.
+    DieBusy,
+    /// It waits because a volume has used up its rate.
+    Budget,
+    /// The arm moves, and settles.
+    Seek,
+    /// The sector comes round.
+    Rotation,
+    /// Data come from the medium or go there.
+    Media,
+    /// Data cross the link to the host.
+    Link,
+    /// It is served; the model does not say how.
+    Service,
+}
+
+impl Stage {
+    /// The name used in reports and in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Stage::Controller => "controller",
+            Stage::BehindFlush => "behind a flush",
+            Stage::Queue => "queue of the drive",
+            Stage::CacheFull => "write cache full",
+            Stage::DieBusy => "die busy",
+            Stage::Budget => "rate used up",
+            Stage::Seek => "seek",
+            Stage::Rotation => "rotation",
+            Stage::Media => "medium",
+            Stage::Link => "link",
+            Stage::Service => "service",
+        }
+    }
+}

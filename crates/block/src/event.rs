@@ -5,6 +5,7 @@
 //! branch.
 
 use crate::bio::{BioId, CgroupId, ContextId, Flags, Op};
+use crate::command::Stage;
 use crate::reason::{DispatchReason, HoldReason};
 use crate::request::RequestId;
 use alloc::boxed::Box;
@@ -124,6 +125,17 @@ pub enum Action {
     Runs,
     /// It loses its core although it could go on.
     Preempted,
+    /// A commit of ext4's journal goes on to a phase; the task is the one that commits.
+    Commits {
+        /// The number of the transaction.
+        transaction: u64,
+        /// The phase; none if the commit is over.
+        phase: Option<CommitPhase>,
+    },
+    /// The transaction that is committed takes in nobody any more.
+    InCommit(Box<Committed>),
+    /// What the device did for a command, told when its end is; asked for as well.
+    Served(Box<[(Instant, Stage)]>),
     /// The run ended inside this system call; counts with its age.
     SyscallUnfinished {
         /// Which.
@@ -138,9 +150,55 @@ pub enum Action {
 impl Action {
     /// Whether only those who ask are told of it.
     pub const fn is_asked_for(&self) -> bool {
-        use Action::{Blocks, HoldsBack, Preempted, Runs, Wakes};
-        matches!(self, HoldsBack { .. } | Blocks(_) | Wakes { .. } | Runs | Preempted)
+        use Action::{Blocks, Commits, HoldsBack, InCommit, Preempted, Runs, Served, Wakes};
+        matches!(
+            self,
+            HoldsBack { .. }
+                | Blocks(_)
+                | Wakes { .. }
+                | Runs
+                | Preempted
+                | Commits { .. }
+                | InCommit(_)
+                | Served(_)
+        )
     }
+}
+
+/// What a commit of a journal is about; `/proc/fs/jbd2/*/info` has the first three.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CommitPhase {
+    /// New handles are kept out, and open ones are awaited.
+    Locked,
+    /// Data of files are written and awaited that must be on the disk first.
+    Flushing,
+    /// Blocks of metadata are written to the log.
+    Logging,
+    /// The commit block is written, with the flush before it.
+    CommitBlock,
+}
+
+impl CommitPhase {
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            CommitPhase::Locked => "transaction locked",
+            CommitPhase::Flushing => "flushing data",
+            CommitPhase::Logging => "logging",
+            CommitPhase::CommitBlock => "commit block",
+        }
+    }
+}
+
+/// A transaction that is committed: why, and whose changes are in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Committed {
+    /// Its number.
+    pub transaction: u64,
+    /// Who asked for it first; nobody, if it was old enough.
+    pub asked_by: Option<ContextId>,
+    /// Who has how many handles in it, most first.
+    pub handles: Vec<(ContextId, u32)>,
 }
 
 /// What a task sleeps for.

@@ -35,8 +35,11 @@ pub mod tags;
 pub mod throttle;
 
 pub use bio::{Bio, CgroupId, ContextId, Direction, Flags, IoContextId, Op, Origin, is_sync};
-pub use command::{Command, CommandOp, Facts, Tag, Transport};
-pub use event::{Action, Event, EventLog, HookClock, SleepsFor, Syscall, WbtEvent, WbtStatus};
+pub use command::{Command, CommandOp, Facts, Stage, Tag, Transport};
+pub use event::{
+    Action, CommitPhase, Committed, Event, EventLog, HookClock, SleepsFor, Syscall, WbtEvent,
+    WbtStatus,
+};
 pub use input::Input;
 pub use ioprio::{Ioprio, IoprioClass};
 pub use kernel::{KERNELS, Kernel, Shape, Version};

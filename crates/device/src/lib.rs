@@ -11,6 +11,7 @@ mod model;
 mod null;
 mod rotational;
 mod single_server;
+mod stages;
 mod table;
 mod token_bucket;
 mod virtual_disk;
@@ -18,7 +19,7 @@ mod virtual_disk;
 pub use model::Model;
 
 use base::Instant;
-use block::command::{Command, Facts, Tag};
+use block::command::{Command, Facts, Stage, Tag};
 
 /// A disk as the block layer meets it: commands go in, completions come out later.
 ///
@@ -41,4 +42,13 @@ pub trait Device {
     /// Does everything that is due at or before `now`; tags of finished commands are appended to
     /// `completed` in the order in which they finish.
     fn advance(&mut self, now: Instant, completed: &mut Vec<Tag>);
+
+    /// From now on the device keeps what it does for each command, if it knows.
+    fn keep_stages(&mut self) {}
+
+    /// What it did for a command that is finished and since when, if it was to keep that; the next
+    /// command with that tag has not come yet.
+    fn take_stages(&mut self, _tag: Tag) -> Box<[(Instant, Stage)]> {
+        Box::default()
+    }
 }

@@ -9,10 +9,11 @@
 
 use base::agenda::Agenda;
 use base::{Duration, Instant, Rng};
-use block::command::{Command, CommandOp, Facts, Tag};
+use block::command::{Command, CommandOp, Facts, Stage, Tag};
 
 use crate::Device;
 use crate::distribution::{self, Jitter};
+use crate::stages::Stages;
 use params::Accept::{Rate, Real, Size, Time};
 use params::Error;
 use params::{Section, Table, spec};
@@ -141,12 +142,20 @@ pub(crate) struct Volume {
     rng: Rng,
     passed: u128,
     in_flight: Agenda<Tag>,
+    stages: Stages,
 }
 
 impl Volume {
     pub fn new(facts: Facts, parameters: Parameters, seed: u64) -> Volume {
         let rng = Rng::stream(seed, "device/latency");
-        Volume { facts, parameters, rng, passed: 0, in_flight: Agenda::new() }
+        Volume {
+            facts,
+            parameters,
+            rng,
+            passed: 0,
+            in_flight: Agenda::new(),
+            stages: Stages::default(),
+        }
     }
 
     /// When the command passes the gate.
@@ -190,6 +199,8 @@ impl Device for Volume {
         let latency = jitter.draw(&mut self.rng, median);
         let size = Duration::from_nanos(bytes * self.parameters.byte_time / 1000);
         let size = if command.op == CommandOp::Discard { Duration::ZERO } else { size };
+        self.stages.enter(now, command.tag, Stage::Budget);
+        self.stages.enter(start, command.tag, Stage::Service);
         self.in_flight.schedule(start + latency + size, command.tag);
     }
 
@@ -201,6 +212,14 @@ impl Device for Volume {
         while let Some((_, tag)) = self.in_flight.pop_due(now) {
             completed.push(tag);
         }
+    }
+
+    fn keep_stages(&mut self) {
+        self.stages.keep();
+    }
+
+    fn take_stages(&mut self, tag: Tag) -> Box<[(Instant, Stage)]> {
+        self.stages.take(tag)
     }
 }
 

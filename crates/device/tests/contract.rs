@@ -3,7 +3,7 @@
 
 use base::fingerprint::Fingerprint;
 use base::{Duration, Instant, Rng, Sector, Sectors};
-use block::command::{Command, CommandOp, Facts, Tag};
+use block::command::{Command, CommandOp, Facts, Stage, Tag};
 use device::{Device, Model};
 use proptest::prelude::*;
 
@@ -64,7 +64,15 @@ fn draw(rng: &mut Rng, facts: &Facts, load: &Load, end_of_last: u64, tag: Tag) -
 
 /// Runs a load to its end and to quiet; returns a fingerprint of all completions.
 fn run(model: &Model, load: &Load) -> u64 {
+    run_keeping(model, load, false)
+}
+
+/// The same, where the device may have to keep what it does for each command.
+fn run_keeping(model: &Model, load: &Load, keeps: bool) -> u64 {
     let mut device = model.build(load.seed);
+    if keeps {
+        device.keep_stages();
+    }
     let facts = device.facts().clone();
     let depth = load.depth.min(facts.queue_depth * facts.hardware_queues);
     let mut free: Vec<Tag> = (0..depth).rev().map(Tag).collect();
@@ -117,10 +125,21 @@ fn collect(
     for tag in completed.drain(..) {
         let start = begun[tag.0 as usize].take();
         let start = start.unwrap_or_else(|| panic!("{tag:?} completed, but was not in flight"));
+        check_stages(&device.take_stages(tag), start, now);
         print.mix(u64::from(tag.0));
         print.mix(now.since(start).as_nanos());
         free.push(tag);
     }
+}
+
+/// Stages of a command cover its time from its beginning on; none is told of twice in a row.
+fn check_stages(stages: &[(Instant, Stage)], start: Instant, end: Instant) {
+    let Some((first, _)) = stages.first() else { return };
+    assert_eq!(*first, start, "{stages:?}");
+    for ((at, stage), (later, next)) in stages.iter().zip(&stages[1..]) {
+        assert!(at < later && stage != next, "{stages:?} from {start} to {end}");
+    }
+    assert!(stages.last().is_some_and(|(at, _)| *at <= end), "{stages:?} end at {end}");
 }
 
 proptest! {
@@ -129,7 +148,7 @@ proptest! {
     fn every_command_completes_once_and_the_same_seed_gives_the_same_times(load in loads()) {
         for name in Model::names() {
             let model = Model::builtin(name).unwrap();
-            prop_assert_eq!(run(&model, &load), run(&model, &load), "{}", name);
+            prop_assert_eq!(run(&model, &load), run_keeping(&model, &load, true), "{}", name);
         }
     }
 }
@@ -149,7 +168,7 @@ proptest! {
         );
         let text = text.replacen("dirty_limit = { value = 256", "dirty_limit = { value = 1", 1);
         let model = Model::from_text("vm", &text.replacen("[jitter]", &section, 1)).unwrap();
-        prop_assert_eq!(run(&model, &load), run(&model, &load));
+        prop_assert_eq!(run(&model, &load), run_keeping(&model, &load, true));
     }
 }
 

@@ -248,7 +248,10 @@ fn translate(action: &Action, records_joins: bool) -> Option<(blktrace::Action, 
         | Action::Blocks(_)
         | Action::Wakes { .. }
         | Action::Runs
-        | Action::Preempted => None,
+        | Action::Preempted
+        | Action::Commits { .. }
+        | Action::InCommit(_)
+        | Action::Served(_) => None,
     }
 }
 

@@ -22,6 +22,12 @@ fn check(call: &Call) {
             call.call, call.task, call.entered
         );
         assert!(piece.to > piece.from, "{piece:?}");
+        if let (Some(_), true) = (piece.commit, call.commits.is_empty()) {
+            panic!("{piece:?} is of a commit, and nobody knows whose");
+        }
+        if piece.stage.is_some() {
+            assert!(matches!(piece.layer, Layer::Device | Layer::Shared), "{piece:?}");
+        }
         at = piece.to;
     }
     assert_eq!(at, call.ended, "{:?} of {:?}", call.call, call.task);

@@ -4,7 +4,7 @@ use crate::cpus::Cause;
 use crate::observe::Mark;
 use base::Instant;
 use block::Tag;
-use block::command::{Command, Transport};
+use block::command::{Command, Stage, Transport};
 use device::Device;
 
 /// A device and what the driver knows of commands that are with it.
@@ -42,6 +42,16 @@ impl Disk {
     /// What the kernel calls it.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// From now on what the device does for each command is kept.
+    pub fn keep_stages(&mut self) {
+        self.device.keep_stages();
+    }
+
+    /// What it did for a command that is finished, if that is kept and known.
+    pub fn take_stages(&mut self, tag: Tag) -> Box<[(Instant, Stage)]> {
+        self.device.take_stages(tag)
     }
 
     /// When something happens in the device next.

@@ -171,8 +171,14 @@ fn action_words(action: &Action) -> (u64, u64) {
         Action::Throttled { depth } => (25, u64::from(*depth)),
         Action::Released { since } => (30, since.as_nanos()),
         Action::Wbt(said) => wbt_words(said),
-        Action::HoldsBack { .. } => (40, 0),
-        Action::Blocks(_) | Action::Wakes { .. } | Action::Runs | Action::Preempted => (40, 0),
+        Action::HoldsBack { .. }
+        | Action::Blocks(_)
+        | Action::Wakes { .. }
+        | Action::Runs
+        | Action::Preempted
+        | Action::Commits { .. }
+        | Action::InCommit(_)
+        | Action::Served(_) => (40, 0),
         Action::SyscallUnfinished { call, entered, submitted } => {
             (32 + *call as u64, entered.as_nanos().rotate_left(32) ^ submitted.as_nanos())
         }

@@ -103,6 +103,12 @@ impl Preparation {
                 entered: counted(entered)?,
                 submitted: counted(submitted)?,
             },
+            Action::Served(stages) => {
+                let begins = self.begins.unwrap_or_default();
+                let counted =
+                    |(at, stage): &(Instant, _)| (self.counted((*at).max(begins)), *stage);
+                Action::Served(stages.iter().map(counted).collect())
+            }
             other => other,
         };
         Some(Event { at: self.counted(event.at), action, ..event.clone() })

@@ -112,6 +112,8 @@ fn a_call_has_its_layers_and_a_file_appears_when_it_is_complete() {
         who: ContextId(7),
         layer,
         behind: behind.map(ContextId),
+        commit: None,
+        stage: None,
     };
     let call = Call {
         task: ContextId(7),
@@ -120,6 +122,7 @@ fn a_call_has_its_layers_and_a_file_appears_when_it_is_complete() {
         entered: at(10),
         ended: at(40),
         is_unfinished: false,
+        commits: Vec::new(),
         path: vec![
             piece(10, 15, Layer::Computing, None),
             piece(15, 30, Layer::Others, Some(9)),

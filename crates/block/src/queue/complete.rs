@@ -53,6 +53,14 @@ impl RequestQueue {
         }
     }
 
+    /// The request that the device has under a tag.
+    pub fn issued_as(&self, Tag(tag): Tag) -> Option<RequestId> {
+        match &self.shape {
+            ShapeState::Single(single) => single.issued_as(tag),
+            ShapeState::Multi(multi) => multi.issued_as(tag),
+        }
+    }
+
     fn take_from_driver(&mut self, tag: Tag) -> RequestId {
         match &self.shape {
             ShapeState::Single(_) => self.take_from_single(tag),

@@ -59,6 +59,11 @@ struct RequestList {
 }
 
 impl Single {
+    /// The request that the device has under a tag.
+    pub fn issued_as(&self, tag: u32) -> Option<RequestId> {
+        *self.in_driver.get(tag as usize)?
+    }
+
     pub fn new(rules: SingleQueue, limits: &Limits) -> Single {
         let depth = limits.facts.queue_depth;
         Single {

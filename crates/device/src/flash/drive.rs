@@ -11,13 +11,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use base::{Duration, Instant, Rng, Sector};
-use block::command::{Command, CommandOp, Facts, Tag, Transport};
+use block::command::{Command, CommandOp, Facts, Stage, Tag, Transport};
 
 use super::buffer::Buffer;
 use super::media::{Finished, Media, PageRead};
 use super::timed_fifo::TimedFifo;
 use super::{Parameters, Retry, time_of};
 use crate::Device;
+use crate::stages::Stages;
 
 /// Reads and writes that continue one of so many streams count as sequential.
 const STREAMS: usize = 8;
@@ -66,6 +67,7 @@ pub(crate) struct Drive {
     next_at: Instant,
     flush_rng: Rng,
     retries: Retries,
+    stages: Stages,
 }
 
 /// What waits for room in the buffer, or behind a write that does.
@@ -87,6 +89,8 @@ enum Durable {
 struct Slot {
     tag: Tag,
     pages_left: u32,
+    /// Pages that wait for flash that is busy.
+    unsensed: u32,
     /// Bytes that have crossed the link.
     crossed: u64,
     scattered: bool,
@@ -142,11 +146,13 @@ impl Drive {
             next_at: Instant::FAR_FUTURE,
             flush_rng: Rng::stream(seed, "device/flush"),
             retries: Retries::new(Rng::stream(seed, "device/retry")),
+            stages: Stages::default(),
         }
     }
 
     fn begin(&mut self, now: Instant, command: Command) {
         let bytes = command.sectors.bytes().0;
+        self.stages.enter(now, command.tag, Stage::Controller);
         match command.op {
             CommandOp::Read => {
                 self.active += 1;
@@ -192,7 +198,10 @@ impl Drive {
     /// A read leaves the controller: it starts, or waits behind a write.
     fn next_read(&mut self, now: Instant, read: Read) {
         match self.parameters.in_order && !self.stalled.is_empty() {
-            true => self.stalled.push_back(Stalled::Read(read)),
+            true => {
+                self.stages.enter(now, read.command.tag, Stage::CacheFull);
+                self.stalled.push_back(Stalled::Read(read));
+            }
             false => self.start_read(now, read),
         }
     }
@@ -202,7 +211,7 @@ impl Drive {
         let Read { command, scattered } = read;
         if self.is_unwritten(&command) {
             let bytes = command.sectors.bytes().0;
-            let slot = Slot { tag: command.tag, pages_left: 1, crossed: 0, scattered };
+            let slot = Slot { tag: command.tag, pages_left: 1, unsensed: 0, crossed: 0, scattered };
             let slot = self.new_slot(slot);
             let (bytes, sense) = (bytes as u32, Duration::ZERO);
             let page = PageRead { slot, bytes, moved: 0, page: 0, sense };
@@ -213,7 +222,9 @@ impl Drive {
         let end = first + command.sectors.bytes().0;
         let (first_page, end_page) = (first / page_size, end.div_ceil(page_size));
         let pages_left = (end_page - first_page) as u32;
-        let slot = Slot { tag: command.tag, pages_left, crossed: 0, scattered };
+        let unsensed = pages_left;
+        let slot = Slot { tag: command.tag, pages_left, unsensed, crossed: 0, scattered };
+        self.stages.enter(now, command.tag, Stage::DieBusy);
         let slot = self.new_slot(slot);
         for page in first_page..end_page {
             let from = first.max(page * page_size);
@@ -226,6 +237,18 @@ impl Drive {
             let moved = if whole { page_size as u32 } else { bytes };
             let read = PageRead { slot, bytes, moved, page, sense };
             self.media.read(now, unit, read);
+        }
+        self.note_sensed();
+    }
+
+    /// Some pages have begun to be sensed; a read is at the medium when all of its have.
+    fn note_sensed(&mut self) {
+        for (at, slot) in self.media.begun.drain(..) {
+            let slot = &mut self.slots[slot as usize];
+            slot.unsensed -= 1;
+            if slot.unsensed == 0 {
+                self.stages.enter(at, slot.tag, Stage::Media);
+            }
         }
     }
 
@@ -243,7 +266,8 @@ impl Drive {
         slot.crossed += bytes;
         slot.pages_left -= 1;
         let tag = (slot.pages_left == 0).then_some(slot.tag);
-        if tag.is_some() {
+        if let Some(tag) = tag {
+            self.stages.enter(now, tag, Stage::Link);
             self.free_slots.push(page.slot);
         }
         self.link_out_free = self.link_out_free.max(now) + time;
@@ -273,6 +297,7 @@ impl Drive {
             if !self.parameters.full_duplex {
                 self.link_out_free = self.link_in_free;
             }
+            self.stages.enter(now, write.tag, Stage::Link);
             self.incoming.push(self.link_in_free, write);
         }
         self.note_waiting();
@@ -288,6 +313,7 @@ impl Drive {
     fn collected(&mut self, now: Instant, write: Write, completed: &mut Vec<Tag>) {
         self.buffer.collect(now, write.bytes, write.scattered);
         if write.forced {
+            self.stages.enter(now, write.tag, Stage::Media);
             self.forced.push_back((write.tag, self.buffer.close_epoch()));
             self.note_waiting();
         }
@@ -465,6 +491,7 @@ impl Drive {
             self.collected(at, write, completed);
         } else if self.media.next_at() == at {
             let finished = self.media.advance(at);
+            self.note_sensed();
             self.media_advanced(at, finished);
         } else if self.buffer.next_release() == at {
             self.drain(at);
@@ -476,6 +503,7 @@ impl Drive {
             self.next_read(at, read);
         } else if self.writes.next_at() == at {
             let (_, write) = self.writes.pop().expect("something is due");
+            self.stages.enter(at, write.tag, Stage::CacheFull);
             self.stalled.push_back(Stalled::Write(write));
             self.take_in(at);
         } else if self.discards.next_at() == at {
@@ -500,6 +528,7 @@ impl Device for Drive {
             self.facts.capacity
         );
         if self.holds_back() {
+            self.stages.enter(now, command.tag, Stage::BehindFlush);
             self.behind_flush.push_back(command);
         } else {
             self.begin(now, command);
@@ -516,6 +545,15 @@ impl Device for Drive {
             self.step(self.next_at, completed);
             self.next_at = self.earliest();
         }
+    }
+
+    fn keep_stages(&mut self) {
+        self.stages.keep();
+        self.media.notes_begun = true;
+    }
+
+    fn take_stages(&mut self, tag: Tag) -> Box<[(Instant, Stage)]> {
+        self.stages.take(tag)
     }
 }
 

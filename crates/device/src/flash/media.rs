@@ -109,6 +109,9 @@ pub(super) struct Media {
     events: Agenda<u32>,
     /// The host waits for room in the write buffer.
     pub host_waits: bool,
+    /// Whether it is noted which reads begin to be sensed, and those that have begun, by slot.
+    pub notes_begun: bool,
+    pub begun: Vec<(Instant, u32)>,
 }
 
 impl Media {
@@ -129,6 +132,8 @@ impl Media {
             channel_free: vec![Instant::ZERO; rules.channels],
             events: Agenda::new(),
             host_waits: false,
+            notes_begun: false,
+            begun: Vec::new(),
             rules,
         }
     }
@@ -202,6 +207,9 @@ impl Media {
         let program_first = self.host_waits && unit.read_last && work;
         if !program_first && let Some(read) = unit.reads.pop_front() {
             unit.read_last = true;
+            if self.notes_begun {
+                self.begun.push((now, read.slot));
+            }
             unit.state = State::Sensing(read);
             let sensed = unit.register == Some(read.page);
             unit.register = Some(read.page);

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use base::agenda::{Agenda, Ticket};
 use base::{Duration, Instant, Rng, Sector};
-use block::command::{Command, CommandOp, Facts, Tag};
+use block::command::{Command, CommandOp, Facts, Stage, Tag};
 
 use super::Parameters;
 use super::cache::Cache;
@@ -20,6 +20,7 @@ use super::queue::{Queue, Waiting};
 use super::reading::{Run, Stream};
 use super::writing::Pass;
 use crate::Device;
+use crate::stages::Stages;
 
 /// A drive in operation.
 pub(crate) struct Drive {
@@ -59,6 +60,7 @@ pub(crate) struct Drive {
     completed: Vec<Tag>,
     /// Scratch space: ages of dirty segments.
     pub(super) ages: Vec<u64>,
+    pub(super) stages: Stages,
 }
 
 /// What happens inside the drive at a later time.
@@ -118,6 +120,7 @@ impl Drive {
             arm: Arm::default(),
             arm_lba: 0,
             ages: Vec::new(),
+            stages: Stages::default(),
             job: Job::Idle,
             job_end: None,
             stream: Stream::default(),
@@ -149,6 +152,7 @@ impl Drive {
         }
         self.active += 1;
         self.last_activity = now;
+        self.stages.enter(now, command.tag, Stage::Controller);
         let overhead = self.overhead(now, &command);
         self.last_was_write = command.op != CommandOp::Read;
         self.events.schedule(now + overhead, Event::Ready(command));
@@ -213,6 +217,7 @@ impl Drive {
     pub(super) fn wait_for_arm(&mut self, now: Instant, command: Command, from: u64) {
         let place = self.parameters.geometry.place(from);
         let ready = self.link_free.max(now);
+        self.stages.enter(now, command.tag, Stage::Queue);
         self.queue.insert(Waiting { command, arrived: now, from, place, ready });
         self.watch_age(now);
         self.interrupt(now);
@@ -307,6 +312,7 @@ impl Drive {
     /// have crossed.
     pub(super) fn transfer(&mut self, from: Instant, command: &Command) {
         let done = self.link_free.max(from) + self.link_time(command.op, command.sectors.0);
+        self.stages.enter(from, command.tag, Stage::Link);
         self.link_free = done;
         self.events.schedule(done, Event::Done(command.tag));
     }
@@ -407,6 +413,7 @@ impl Device for Drive {
             self.facts.capacity
         );
         if self.flush.is_some() {
+            self.stages.enter(now, command.tag, Stage::BehindFlush);
             self.behind_flush.push_back(command);
         } else {
             self.begin(now, command);
@@ -422,6 +429,14 @@ impl Device for Drive {
             self.act(at, event);
             completed.append(&mut self.completed);
         }
+    }
+
+    fn keep_stages(&mut self) {
+        self.stages.keep();
+    }
+
+    fn take_stages(&mut self, tag: Tag) -> Box<[(Instant, Stage)]> {
+        self.stages.take(tag)
     }
 }
 

@@ -9,7 +9,7 @@
 use core::ops::Range;
 
 use base::{Duration, Instant, Sector};
-use block::command::{Command, CommandOp, Tag};
+use block::command::{Command, CommandOp, Stage, Tag};
 
 use super::Until;
 use super::drive::{Drive, Event, Job, range_of};
@@ -158,6 +158,7 @@ impl Drive {
         let crosses = if range.start + held < mark { 0 } else { held };
         let delivered = now + self.link_time(CommandOp::Read, crosses as u32);
         let mut joined = Joined { command, arrived, range, mark, begun: now, delivered };
+        self.stages.enter(now, command.tag, Stage::Media);
         if let Job::Read(run) = &self.job
             && self.deliver(run, now, &mut joined)
         {
@@ -233,7 +234,9 @@ impl Drive {
         self.arm_lba = end;
         self.stream.next = run.range.end;
         self.job_end = Some(self.events.schedule(run.end, Event::JobEnd));
+        let times = [(now, Stage::Seek), (arrived, Stage::Rotation), (run.start, Stage::Media)];
         let mut joined = core::mem::take(&mut self.stream.joined);
+        joined.iter().for_each(|it| self.stages.enter_all(it.command.tag, &times));
         joined.retain_mut(|joined| {
             let complete = self.deliver(&run, now, joined);
             if complete {
@@ -273,6 +276,7 @@ impl Drive {
         let delivered = joined.delivered.max(self.held_up(joined));
         // The last sector cannot cross before it is there; the event is for that moment.
         let last = delivered - self.link_time(CommandOp::Read, 1);
+        self.stages.enter(last.max(now), joined.command.tag, Stage::Link);
         let event = Event::Buffered { tag: joined.command.tag, delivered };
         self.events.schedule(last.max(now), event);
     }

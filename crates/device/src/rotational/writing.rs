@@ -5,7 +5,7 @@
 //! passes to make some.
 
 use base::{Duration, Instant};
-use block::command::Command;
+use block::command::{Command, Stage};
 
 use super::Parameters;
 use super::drive::{Drive, Event, Job, Stalled, range_of};
@@ -30,6 +30,7 @@ impl Drive {
         {
             self.stop_reading(now);
         }
+        self.stages.enter(now, command.tag, Stage::CacheFull);
         self.stalled.push_back(Stalled { command, from, arrived: now });
         if self.stalled.len() == 1 {
             self.take_in_stalled(now);
@@ -189,6 +190,11 @@ impl Drive {
         } else {
             mechanics.arrival(from, place.angle) + Duration::from_nanos(span)
         };
+        if let Pass::Through { waiting, .. } = &pass {
+            let begun = Instant::from_nanos(end.as_nanos().saturating_sub(span));
+            let times = [(now, Stage::Seek), (arrived, Stage::Rotation), (begun, Stage::Media)];
+            self.stages.enter_all(waiting.command.tag, &times);
+        }
         self.arm = Arm { cylinder: place.cylinder, head: place.head };
         self.arm_lba = first + u64::from(sectors);
         self.job = Job::Write(pass);

@@ -4,8 +4,9 @@ use super::Parameters;
 use super::arm::Head;
 use super::buffer::Buffer;
 use crate::Device;
+use crate::stages::Stages;
 use base::{Duration, Instant, Rng, Sector};
-use block::command::{Command, CommandOp, Facts, Tag};
+use block::command::{Command, CommandOp, Facts, Stage, Tag};
 use std::sync::Arc;
 
 /// A disk that does one thing at a time.
@@ -16,6 +17,7 @@ pub(crate) struct Server {
     serving: Option<(Instant, Command)>,
     head: Head,
     buffer: Option<Buffer>,
+    stages: Stages,
 }
 
 impl Server {
@@ -25,15 +27,38 @@ impl Server {
             head.phase = Rng::stream(seed, "device/angle").below(arm.revolution());
         }
         let waiting = Vec::with_capacity(facts.queue_depth as usize);
-        Server { facts, parameters, waiting, serving: None, head, buffer: None }
+        Server {
+            facts,
+            parameters,
+            waiting,
+            serving: None,
+            head,
+            buffer: None,
+            stages: Stages::default(),
+        }
     }
 
     /// Starts the command that goes next, if one waits.
     fn start(&mut self, now: Instant) {
         let Some(next) = self.choose(now) else { return };
         let (_, command) = self.waiting.remove(next);
+        self.stages.enter_all(command.tag, &self.stages_of(now, &command));
         let service = self.service(now, &command);
         self.serving = Some((now + service, command));
+    }
+
+    /// What is done for a command that is served from now on.
+    fn stages_of(&self, now: Instant, command: &Command) -> [(Instant, Stage); 4] {
+        let begun = now + self.parameters.overhead;
+        let waits = self.positioning(now, command);
+        let arm = self.parameters.arm.as_ref().filter(|_| !waits.is_zero());
+        let seek = arm.map_or(Duration::ZERO, |arm| arm.seek(&self.head, command.sector.0));
+        [
+            (now, Stage::Controller),
+            (begun, Stage::Seek),
+            (begun + seek, Stage::Rotation),
+            (begun + waits, Stage::Media),
+        ]
     }
 
     fn choose(&self, now: Instant) -> Option<usize> {
@@ -114,6 +139,7 @@ impl Device for Server {
     }
 
     fn accept(&mut self, now: Instant, command: Command) {
+        self.stages.enter(now, command.tag, Stage::Queue);
         self.waiting.push((now, command));
         if self.serving.is_none() {
             self.start(now);
@@ -130,6 +156,14 @@ impl Device for Server {
             // Whoever looks later keeps the disk waiting.
             self.start(now.max(end) + self.parameters.turnaround);
         }
+    }
+
+    fn keep_stages(&mut self) {
+        self.stages.keep();
+    }
+
+    fn take_stages(&mut self, tag: Tag) -> Box<[(Instant, Stage)]> {
+        self.stages.take(tag)
     }
 }
 

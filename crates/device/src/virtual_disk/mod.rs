@@ -16,10 +16,11 @@ use std::collections::VecDeque;
 
 use base::agenda::Agenda;
 use base::{Duration, Instant, Rng, Sector, Sectors, page};
-use block::command::{Command, CommandOp, Facts, Tag};
+use block::command::{Command, CommandOp, Facts, Stage, Tag};
 
 use crate::Device;
 use crate::distribution::{self, Jitter};
+use crate::stages::Stages;
 use params::Accept::{Model, Rate, Size, Time, Whole};
 use params::Error;
 use params::{Section, Table, spec};
@@ -126,6 +127,7 @@ pub(crate) struct VirtualDisk {
     /// When everything dirty would be on the platters.
     drained_at: Instant,
     write_back: Option<WriteBack>,
+    stages: Stages,
 }
 
 impl VirtualDisk {
@@ -150,6 +152,7 @@ impl VirtualDisk {
             cache: PageSet::new(parameters.cache_pages),
             drained_at: Instant::ZERO,
             write_back,
+            stages: Stages::default(),
             parameters,
         }
     }
@@ -167,6 +170,7 @@ impl VirtualDisk {
                 self.backing.accept(now, Command { tag: Tag(slot as u32), ..command });
             } else {
                 let done = self.service_end(now, &command);
+                self.stages.enter(now, command.tag, Stage::Service);
                 self.finishing.schedule(done, command.tag);
             }
             self.waiting.pop_front();
@@ -241,10 +245,13 @@ impl VirtualDisk {
             let slot = slot as usize;
             if let Some(place) = slot.checked_sub(self.missed.len()) {
                 self.write_back.as_mut().expect("a host that writes back").written(place);
+                self.backing.take_stages(Tag(slot as u32));
                 continue;
             }
             let command = self.missed[slot].take().expect("a read that was sent down");
             self.remember(&command);
+            self.stages.enter_all(command.tag, &self.backing.take_stages(Tag(slot as u32)));
+            self.stages.enter(now, command.tag, Stage::Service);
             let done = now + self.parameters.read_miss;
             self.finishing.schedule(done, command.tag);
         }
@@ -258,6 +265,7 @@ impl Device for VirtualDisk {
     }
 
     fn accept(&mut self, now: Instant, command: Command) {
+        self.stages.enter(now, command.tag, Stage::Queue);
         self.waiting.push_back(command);
         self.serve(now);
         self.send_dirty(now);
@@ -278,6 +286,15 @@ impl Device for VirtualDisk {
             self.serve(at);
             self.send_dirty(at);
         }
+    }
+
+    fn keep_stages(&mut self) {
+        self.stages.keep();
+        self.backing.keep_stages();
+    }
+
+    fn take_stages(&mut self, tag: Tag) -> Box<[(Instant, Stage)]> {
+        self.stages.take(tag)
     }
 }
 

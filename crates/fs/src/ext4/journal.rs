@@ -52,6 +52,10 @@ pub struct Transaction {
     pub id: u64,
     /// Open handles.
     pub handles: u32,
+    /// Handles that were ever open, by task.
+    pub joined: BTreeMap<ContextId, u32>,
+    /// Who asked for it to be committed first.
+    pub asked_by: Option<ContextId>,
     /// No new handle may join.
     pub is_locked: bool,
     /// Blocks that open handles may still change.
@@ -169,13 +173,14 @@ impl Journal {
 
     /// A handle that changes at most so many blocks wants to start. `expires` is when a transaction
     /// is committed at the latest that begins now.
-    pub fn start(&mut self, credits: u64, expires: Expiry) -> Start {
-        if let Some(running) = &self.running {
+    pub fn start(&mut self, who: ContextId, credits: u64, expires: Expiry) -> Start {
+        if let Some(running) = &mut self.running {
             if running.is_locked {
                 return Start::Waits(JournalWait::Open);
             }
             if running.size() + credits > self.largest {
                 self.requested = self.requested.max(running.id);
+                running.asked_by.get_or_insert(who);
                 return Start::Waits(JournalWait::Open);
             }
         }
@@ -183,18 +188,19 @@ impl Journal {
             return Start::NeedsRoom;
         }
         let is_first = self.running.is_none();
-        let transaction = self.join(credits, expires);
+        let transaction = self.join(who, credits, expires);
         Start::Started(Started { transaction, is_first })
     }
 
     /// A handle that was reserved before starts: also in a transaction that is locked.
-    pub fn join(&mut self, credits: u64, expires: Expiry) -> u64 {
+    pub fn join(&mut self, who: ContextId, credits: u64, expires: Expiry) -> u64 {
         let next_id = &mut self.next_id;
         let running = self.running.get_or_insert_with(|| {
             *next_id += 1;
             Transaction { id: *next_id - 1, expires, ..Transaction::default() }
         });
         running.handles += 1;
+        *running.joined.entry(who).or_default() += 1;
         running.credits += credits;
         running.id
     }
@@ -236,12 +242,15 @@ impl Journal {
         self.committing.as_ref().is_some_and(shadowed)
     }
 
-    /// Asks for a transaction to be committed; false if it is under way or done.
-    pub fn request(&mut self, id: u64) -> bool {
-        let is_running = self.running.as_ref().is_some_and(|running| running.id == id);
-        let is_new = is_running && self.requested < id;
+    /// Somebody asks for a transaction to be committed; false if it is under way or done.
+    pub fn request(&mut self, who: ContextId, id: u64) -> bool {
+        let Some(running) = self.running.as_mut().filter(|running| running.id == id) else {
+            return false;
+        };
+        let is_new = self.requested < id;
         if is_new {
             self.requested = id;
+            running.asked_by.get_or_insert(who);
         }
         is_new
     }
@@ -260,11 +269,12 @@ impl Journal {
         self.committing.is_none() && self.running.as_ref().is_some_and(asked)
     }
 
-    /// Closes the running transaction for new handles.
-    pub fn lock(&mut self) {
+    /// Closes the running transaction for new handles, and answers with its number.
+    pub fn lock(&mut self) -> u64 {
         let running = self.running.as_mut().expect("something is to be committed");
         running.is_locked = true;
         self.requested = self.requested.max(running.id);
+        running.id
     }
 
     /// The transaction that was closed is now being committed; a new one may begin. Answers with
@@ -424,6 +434,7 @@ impl Transaction {
 mod tests {
     use super::*;
 
+    const WHO: ContextId = ContextId(9);
     const NEVER: Expiry = Expiry { due: u64::MAX, alarm: u64::MAX };
 
     fn journal() -> Journal {
@@ -431,7 +442,7 @@ mod tests {
     }
 
     fn change(journal: &mut Journal, blocks: &[u64]) {
-        assert!(matches!(journal.start(10, NEVER), Start::Started(_)));
+        assert!(matches!(journal.start(WHO, 10, NEVER), Start::Started(_)));
         blocks.iter().for_each(|block| journal.change(*block));
         journal.stop(10);
     }
@@ -443,6 +454,24 @@ mod tests {
         journal.logged();
         journal.sealed(&record);
         record
+    }
+
+    #[test]
+    fn a_transaction_knows_who_is_in_it_and_who_wanted_it_first() {
+        let mut journal = journal();
+        let other = ContextId(4);
+        assert!(matches!(journal.start(WHO, 1, NEVER), Start::Started(_)));
+        assert!(matches!(journal.start(other, 1, NEVER), Start::Started(_)));
+        assert!(matches!(journal.start(WHO, 1, NEVER), Start::Started(_)));
+        (0..3).for_each(|_| drop(journal.stop(1)));
+        let id = journal.running.as_ref().unwrap().id;
+        assert!(journal.request(other, id));
+        assert!(!journal.request(WHO, id), "it is asked for already");
+        assert_eq!(journal.lock(), id);
+        journal.switch();
+        let (transaction, _) = journal.committing.as_ref().unwrap();
+        assert_eq!(transaction.asked_by, Some(other));
+        assert_eq!(transaction.joined, [(other, 1), (WHO, 2)].into());
     }
 
     #[test]
@@ -494,14 +523,14 @@ mod tests {
         let mut journal = journal();
         change(&mut journal, &[7]);
         journal.lock();
-        assert_eq!(journal.start(1, NEVER), Start::Waits(JournalWait::Open));
-        assert_eq!(journal.join(1, NEVER), 2);
+        assert_eq!(journal.start(WHO, 1, NEVER), Start::Waits(JournalWait::Open));
+        assert_eq!(journal.join(WHO, 1, NEVER), 2);
         journal.wait(ContextId(5), JournalWait::Quiet);
         assert_eq!(journal.stop(1), [ContextId(5)]);
         journal.switch();
         assert!(journal.is_shadowed(7));
         let third = Started { transaction: 3, is_first: true };
-        assert_eq!(journal.start(1, NEVER), Start::Started(third));
+        assert_eq!(journal.start(WHO, 1, NEVER), Start::Started(third));
     }
 
     #[test]
@@ -524,7 +553,7 @@ mod tests {
     fn what_was_freed_is_revoked_in_a_block_before_the_others() {
         let mut journal = journal();
         change(&mut journal, &[7, 8]);
-        assert!(matches!(journal.start(10, NEVER), Start::Started(_)));
+        assert!(matches!(journal.start(WHO, 10, NEVER), Start::Started(_)));
         journal.forget(8);
         journal.stop(10);
         assert_eq!(commit(&mut journal).blocks, [1001, 1002, 1003]);
@@ -533,8 +562,8 @@ mod tests {
     #[test]
     fn a_transaction_that_would_be_too_large_is_committed_first() {
         let mut journal = journal();
-        assert!(matches!(journal.start(200, NEVER), Start::Started(_)));
-        assert_eq!(journal.start(100, NEVER), Start::Waits(JournalWait::Open));
+        assert!(matches!(journal.start(WHO, 200, NEVER), Start::Started(_)));
+        assert_eq!(journal.start(WHO, 100, NEVER), Start::Waits(JournalWait::Open));
         assert_eq!(journal.requested, 2);
     }
 }

@@ -3,7 +3,7 @@
 use super::queue::QueueHistory;
 use base::{Instant, Sector, Sectors};
 use block::bio::BioId;
-use block::{Action, ContextId, Event, Flags, Op, RequestId};
+use block::{Action, ContextId, Event, Flags, Op, RequestId, Stage};
 use std::collections::{BTreeMap, VecDeque};
 
 /// A completion tells its bios at once, or after the queue has been run: of so many requests that
@@ -33,6 +33,8 @@ pub struct Way {
     pub issued: Option<Instant>,
     /// C.
     pub completed: Instant,
+    /// What the device did for it, each since when, if it says so.
+    pub stages: Box<[(Instant, Stage)]>,
 }
 
 /// A bio that is done.
@@ -93,6 +95,11 @@ impl Bios {
             }
             (Action::Issue, Some(id)) => self.issue(event, id),
             (Action::Requeue, Some(id)) => self.requeue(event, id),
+            (Action::Served(stages), Some(id)) => {
+                if let Some(way) = self.requests.get_mut(&id) {
+                    way.stages = stages.clone();
+                }
+            }
             (Action::Complete { issued }, Some(id)) => self.complete(event, id, *issued),
             (Action::Released { since }, _) => {
                 let bio = event.bio.map(|bio| (bio, (event.context, *since, event.at)));
@@ -176,7 +183,7 @@ impl Bios {
 }
 
 impl Way {
-    fn of(event: &Event) -> Way {
+    pub(super) fn of(event: &Event) -> Way {
         Way {
             owner: event.context,
             op: event.op,
@@ -188,6 +195,7 @@ impl Way {
             requeued: Vec::new(),
             issued: None,
             completed: event.at,
+            stages: Box::default(),
         }
     }
 

@@ -12,10 +12,10 @@ pub use path::Segment;
 
 use base::{Duration, Instant};
 use bios::Bios;
-use block::{Action, ContextId, Event, SleepsFor, Syscall};
+use block::{Action, Committed, ContextId, Event, SleepsFor, Syscall};
 use machine::{Observer, TaskInfo};
 use path::Walk;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use tasks::{Doing, History, Woken};
 
 /// What is old is forgotten after so many events.
@@ -38,6 +38,8 @@ pub struct Call {
     pub is_unfinished: bool,
     /// Its critical path; the pieces have no gaps and cover all of it.
     pub path: Vec<Segment>,
+    /// The transactions of ext4's journal whose commits are part of that.
+    pub commits: Vec<Committed>,
 }
 
 impl Call {
@@ -58,6 +60,8 @@ pub struct Calls<F> {
     open: BTreeMap<(ContextId, u64), Instant>,
     /// Tasks that sleep because writeback is throttled.
     throttled: Vec<ContextId>,
+    /// Transactions that have been committed, or are, and when.
+    commits: VecDeque<(Instant, Committed)>,
     until_tidy: u32,
     /// The oldest call that was not over when things were put in order last.
     horizon: Instant,
@@ -74,6 +78,7 @@ impl<F: FnMut(Call)> Calls<F> {
             of_operation: BTreeMap::new(),
             open: BTreeMap::new(),
             throttled: Vec::new(),
+            commits: VecDeque::new(),
             until_tidy: TIDY_AFTER,
             horizon: Instant::ZERO,
             sink,
@@ -148,9 +153,11 @@ impl<F: FnMut(Call)> Calls<F> {
             }
             None => walk.task(task, entered, ended),
         }
-        let path = walk.finish();
+        let (path, met) = walk.finish();
+        let is_met = |it: &&(Instant, Committed)| met.contains(&it.1.transaction);
+        let commits = self.commits.iter().filter(is_met).map(|it| it.1.clone()).collect();
         let is_unfinished = matches!(event.action, Action::SyscallUnfinished { .. });
-        (self.sink)(Call { task, call, token, entered, ended, is_unfinished, path });
+        (self.sink)(Call { task, call, token, entered, ended, is_unfinished, path, commits });
     }
 
     fn tidy(&mut self, now: Instant) {
@@ -160,6 +167,10 @@ impl<F: FnMut(Call)> Calls<F> {
         let before = std::mem::replace(&mut self.horizon, oldest).min(oldest);
         self.histories.iter_mut().for_each(|it| it.forget(before));
         self.bios.forget(before);
+        // The last one of these may have been under way then.
+        while self.commits.get(1).is_some_and(|(at, _)| *at < before) {
+            self.commits.pop_front();
+        }
     }
 }
 
@@ -179,6 +190,11 @@ impl<F: FnMut(Call)> Observer for Calls<F> {
             Action::Blocks(what) => self.sleeps(event, *what),
             Action::Wakes { by } => self.wakes(event, *by),
             Action::Runs => self.history(event.context).turn(event.at, None, Doing::Computes),
+            Action::Commits { transaction, phase } => {
+                let commit = phase.map(|phase| (*transaction, phase));
+                self.history(event.context).commits(event.at, commit);
+            }
+            Action::InCommit(commit) => self.commits.push_back((event.at, (**commit).clone())),
             Action::Preempted => self.history(event.context).turn(event.at, None, Doing::Waits),
             Action::SyscallEnter(_) => {
                 self.open.insert((event.context, event.token), event.at);

@@ -9,7 +9,7 @@ use super::bios::{Bios, DoneBio, Way};
 use super::tasks::{Doing, History, While, Woken};
 use crate::layer::Layer;
 use base::{Duration, Instant};
-use block::{ContextId, Op, SleepsFor};
+use block::{CommitPhase, ContextId, Op, SleepsFor, Stage};
 
 /// So many tasks are followed from one to the next.
 const DEEPEST: usize = 16;
@@ -29,6 +29,10 @@ pub struct Segment {
     pub behind: Option<ContextId>,
     /// It is the time of a request that reads.
     pub is_read: bool,
+    /// The phase of the commit that is waited for, if one is.
+    pub commit: Option<CommitPhase>,
+    /// What the device did for the request that it had, if its model says so.
+    pub stage: Option<Stage>,
 }
 
 impl Segment {
@@ -48,18 +52,33 @@ pub struct Walk<'a> {
     followed: Vec<ContextId>,
     /// What is added now is the time of a request that reads.
     reads: bool,
+    /// What is added now is of this phase of a commit.
+    commit: Option<CommitPhase>,
+    /// The device did this for the request.
+    stage: Option<Stage>,
+    /// Transactions whose commits were met, each once.
+    commits: Vec<u64>,
     path: Vec<Segment>,
 }
 
 impl<'a> Walk<'a> {
     /// A walk through these.
     pub fn new(tasks: &'a [History], bios: &'a Bios) -> Walk<'a> {
-        Walk { tasks, bios, followed: Vec::new(), reads: false, path: Vec::new() }
+        Walk {
+            tasks,
+            bios,
+            followed: Vec::new(),
+            reads: false,
+            commit: None,
+            stage: None,
+            commits: Vec::new(),
+            path: Vec::new(),
+        }
     }
 
-    /// The pieces that were found, the earliest first.
-    pub fn finish(self) -> Vec<Segment> {
-        self.path
+    /// The pieces that were found, the earliest first, and transactions that were waited for.
+    pub fn finish(self) -> (Vec<Segment>, Vec<u64>) {
+        (self.path, self.commits)
     }
 
     /// Follows a task.
@@ -102,7 +121,14 @@ impl<'a> Walk<'a> {
     }
 
     fn one_while(&mut self, who: ContextId, it: While) {
-        let While { from, to, doing } = it;
+        let While { from, to, doing, commit } = it;
+        let outer = self.commit;
+        if let Some((transaction, phase)) = commit {
+            self.commit = Some(phase);
+            if !self.commits.contains(&transaction) {
+                self.commits.push(transaction);
+            }
+        }
         match doing {
             Doing::Computes => self.add(from, to, who, Layer::Computing, None),
             Doing::Waits => self.add(from, to, who, Layer::Core, None),
@@ -119,6 +145,7 @@ impl<'a> Walk<'a> {
                 }
             }
         }
+        self.commit = outer;
     }
 
     /// What happened before a bio that is waited for was submitted: what its submitter did.
@@ -147,14 +174,14 @@ impl<'a> Walk<'a> {
         self.chosen(plugged < inserted, who, plugged, issued);
         let mut at = issued;
         for (given_back, again) in &way.requeued {
-            self.served(who, at, within(*given_back).max(at));
+            self.served(way, who, at, within(*given_back).max(at));
             at = at.max(within(*given_back));
             self.add(at, within(*again).max(at), who, Layer::Requeued, None);
             at = at.max(within(*again));
         }
         match way.sectors.is_zero() {
             true => self.add(at, completed.max(at), who, Layer::Flush, None),
-            false => self.served(who, at, completed.max(at)),
+            false => self.served(way, who, at, completed.max(at)),
         }
         completed.max(at)
     }
@@ -167,10 +194,16 @@ impl<'a> Walk<'a> {
     }
 
     /// A request is with the device.
-    fn served(&mut self, who: ContextId, from: Instant, to: Instant) {
+    fn served(&mut self, way: &Way, who: ContextId, from: Instant, to: Instant) {
         for it in self.bios.queue.served(from, to, who) {
-            self.add(it.from, it.to, who, it.layer, it.whose);
+            let mut at = it.from;
+            for (until, stage) in way.stages_between(it.from, it.to) {
+                self.stage = stage;
+                self.add(at, until, who, it.layer, it.whose);
+                at = until;
+            }
         }
+        self.stage = None;
     }
 
     fn may_follow(&self, other: ContextId) -> bool {
@@ -188,7 +221,8 @@ impl<'a> Walk<'a> {
         if from >= to {
             return;
         }
-        let piece = Segment { from, to, who, layer, behind, is_read: self.reads };
+        let Walk { reads: is_read, commit, stage, .. } = *self;
+        let piece = Segment { from, to, who, layer, behind, is_read, commit, stage };
         match self.path.last_mut() {
             Some(last) if *last == (Segment { to: last.to, from: last.from, ..piece }) => {
                 last.to = to;
@@ -199,6 +233,19 @@ impl<'a> Walk<'a> {
 }
 
 impl Way {
+    /// What the device did for it in an interval, each until when; the last one until the end.
+    fn stages_between(
+        &self,
+        from: Instant,
+        to: Instant,
+    ) -> impl Iterator<Item = (Instant, Option<Stage>)> {
+        let next = self.stages.partition_point(|(at, _)| *at <= from);
+        let current = next.checked_sub(1).map(|it| self.stages[it].1);
+        let later = self.stages[next..].iter().take_while(move |(at, _)| *at < to);
+        let ends = later.clone().map(|(at, _)| *at).chain([to]);
+        ends.zip([current].into_iter().chain(later.map(|(_, stage)| Some(*stage))))
+    }
+
     /// From when on a bio of its waits in it and not for it.
     fn since(&self, queued: Instant) -> Instant {
         queued.max(self.allocated)
@@ -222,5 +269,27 @@ fn layer_of(what: SleepsFor, is_throttled: bool) -> Layer {
         SleepsFor::Journal => Layer::Journal,
         SleepsFor::Lock => Layer::Lock,
         SleepsFor::Operation | SleepsFor::Queue | SleepsFor::Task => Layer::Task,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use block::{Action, Event};
+
+    #[test]
+    fn an_interval_with_the_device_is_cut_where_it_does_something_else() {
+        let at = Instant::from_nanos;
+        let event = Event { at: at(5), ..Event::note(Action::GetRequest) };
+        let mut way = Way::of(&event);
+        let stages = [(at(10), Stage::Queue), (at(20), Stage::Seek), (at(30), Stage::Media)];
+        way.stages = stages.into();
+        let pieces = |from, to| way.stages_between(at(from), at(to)).collect::<Vec<_>>();
+        assert_eq!(
+            pieces(5, 25),
+            [(at(10), None), (at(20), Some(Stage::Queue)), (at(25), Some(Stage::Seek))]
+        );
+        assert_eq!(pieces(30, 40), [(at(40), Some(Stage::Media))]);
+        assert_eq!(pieces(12, 20), [(at(20), Some(Stage::Queue))]);
     }
 }

@@ -1,7 +1,7 @@
 //! What each task did, as far back as somebody may ask: it computed, waited for a core, or slept.
 
 use base::Instant;
-use block::{ContextId, SleepsFor};
+use block::{CommitPhase, ContextId, SleepsFor};
 use std::collections::VecDeque;
 
 /// What a task does for a while.
@@ -44,6 +44,8 @@ pub struct While {
     pub to: Instant,
     /// What it did.
     pub doing: Doing,
+    /// The transaction that it committed meanwhile, and the phase of that.
+    pub commit: Option<(u64, CommitPhase)>,
 }
 
 /// The last whiles of a task, one after the other without a gap.
@@ -52,12 +54,13 @@ pub struct History {
     past: VecDeque<While>,
     since: Instant,
     now: Doing,
+    commit: Option<(u64, CommitPhase)>,
 }
 
 impl History {
     /// A task that did nothing before.
     pub fn new(now: Doing) -> History {
-        History { past: VecDeque::new(), since: Instant::ZERO, now }
+        History { past: VecDeque::new(), since: Instant::ZERO, now, commit: None }
     }
 
     /// What it does now.
@@ -72,15 +75,22 @@ impl History {
             *woken = ended_by;
         }
         if at > self.since {
-            self.past.push_back(While { from: self.since, to: at, doing });
+            let (from, commit) = (self.since, self.commit);
+            self.past.push_back(While { from, to: at, doing, commit });
         }
         (self.since, self.now) = (at, next);
+    }
+
+    /// From now on it is in another phase of a commit, or in none.
+    pub fn commits(&mut self, at: Instant, commit: Option<(u64, CommitPhase)>) {
+        self.turn(at, None, self.now);
+        self.commit = commit;
     }
 
     /// The whiles of an interval, cut to it, the earliest first.
     pub fn of(&self, from: Instant, to: Instant) -> impl Iterator<Item = While> + '_ {
         let first = self.past.partition_point(|it| it.to <= from);
-        let last = While { from: self.since, to, doing: self.now };
+        let last = While { from: self.since, to, doing: self.now, commit: self.commit };
         let open = (self.since < to).then_some(last);
         let all = self.past.range(first..).copied().chain(open);
         all.take_while(move |it| it.from < to)

@@ -3,7 +3,7 @@
 use super::focus::Only;
 use crate::metrics::CallKind;
 use base::{Duration, Histogram, Instant};
-use block::ContextId;
+use block::{CommitPhase, ContextId, Stage};
 use insight::{Call, Layer, Segment};
 use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,12 +37,35 @@ pub struct Caller {
     pub active: Duration,
     /// Where the time went, most first; the parts add up to the total.
     pub parts: Vec<Part>,
+    /// Commits of ext4's journal that its calls waited for.
+    #[serde(skip_serializing_if = "Commits::is_empty")]
+    pub commits: Commits,
     /// The slowest calls, the slowest first.
     #[serde(skip)]
     pub slowest: Vec<Call>,
     /// How the whole time of calls is spread, and that in each layer.
     #[serde(skip)]
     pub by_layer: BTreeMap<Option<Layer>, Histogram>,
+}
+
+/// The commits of ext4's journal that calls waited for.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Commits {
+    /// How long they waited in each phase.
+    #[serde(rename = "phases_ns", serialize_with = "by_name_of_phase")]
+    pub phases: BTreeMap<CommitPhase, Duration>,
+    /// Who had asked for those commits, and for how many calls' waits; nobody, if it was their age.
+    #[serde(skip)]
+    pub asked_by: BTreeMap<Option<String>, u64>,
+    /// Who had how many handles in them; a commit counts for each call that waited for it.
+    pub handles: BTreeMap<String, u64>,
+}
+
+impl Commits {
+    /// Whether there were none.
+    pub fn is_empty(&self) -> bool {
+        self.phases.is_empty()
+    }
 }
 
 /// A part of the time of a caller.
@@ -61,6 +84,13 @@ pub struct Part {
     /// Of that, with requests that read.
     #[serde(skip)]
     pub reading: Duration,
+    /// Of that, what the device did meanwhile, if its model says so.
+    #[serde(
+        rename = "stages_ns",
+        serialize_with = "by_name_of_stage",
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
+    pub stages: BTreeMap<Stage, Duration>,
     /// In so many calls.
     pub calls: u64,
     /// The most in one call.
@@ -89,6 +119,9 @@ struct Sums {
     total: Duration,
     span: Option<(Instant, Instant)>,
     parts: BTreeMap<Key, Part>,
+    phases: BTreeMap<CommitPhase, Duration>,
+    asked_by: BTreeMap<Option<ContextId>, u64>,
+    handles: BTreeMap<ContextId, u64>,
     slowest: Vec<Call>,
     by_layer: BTreeMap<Option<Layer>, Histogram>,
 }
@@ -117,6 +150,7 @@ impl Account {
         sums.lasts(call.entered, call.ended);
         sums.by_layer.entry(None).or_default().record(call.took());
         sums.add_parts(&call.path);
+        sums.add_commits(&call);
         sums.keep(call, self.slowest);
     }
 
@@ -129,17 +163,21 @@ impl Account {
     pub fn finish(self, name: impl Fn(ContextId) -> String) -> Vec<Caller> {
         let mut of_job: BTreeMap<(String, CallKind), Sums> = BTreeMap::new();
         let mut parts: BTreeMap<(String, CallKind), Named> = BTreeMap::new();
+        let mut commits: BTreeMap<(String, CallKind), Commits> = BTreeMap::new();
         for ((task, kind), sums) in self.callers {
             let key = (name(task), kind);
             let named = parts.entry(key.clone()).or_default();
             for part in sums.parts.iter() {
                 add_named(named, part, &name);
             }
+            commits.entry(key.clone()).or_default().add(&sums, &name);
             of_job.entry(key).or_default().join(sums, self.slowest);
         }
         let caller = |((job, kind), sums): ((String, CallKind), Sums)| {
-            let named = parts.remove(&(job.clone(), kind)).unwrap_or_default();
-            sums.into_caller(job, kind, named)
+            let key = (job.clone(), kind);
+            let named = parts.remove(&key).unwrap_or_default();
+            let commits = commits.remove(&key).unwrap_or_default();
+            sums.into_caller(job, kind, named, commits)
         };
         let mut callers: Vec<Caller> = of_job.into_iter().map(caller).collect();
         callers.sort_by_key(|it| std::cmp::Reverse(it.total));
@@ -165,16 +203,38 @@ fn add_named(
         behind,
         time: Duration::ZERO,
         reading: Duration::ZERO,
+        stages: BTreeMap::new(),
         calls: 0,
         longest: Duration::ZERO,
         ..part.clone()
     });
     it.time += part.time;
     it.reading += part.reading;
+    add_each(&mut it.stages, &part.stages);
     it.calls += part.calls;
     it.longest = it.longest.max(part.longest);
     if part.first < it.first {
         (it.first, it.first_for) = (part.first, part.first_for);
+    }
+}
+
+impl Commits {
+    /// Adds what a task has waited for.
+    fn add(&mut self, sums: &Sums, name: impl Fn(ContextId) -> String) {
+        add_each(&mut self.phases, &sums.phases);
+        for (who, count) in &sums.asked_by {
+            *self.asked_by.entry(who.map(&name)).or_default() += count;
+        }
+        for (who, count) in &sums.handles {
+            *self.handles.entry(name(*who)).or_default() += count;
+        }
+    }
+}
+
+/// Adds times to those of the same kind.
+fn add_each<K: Copy + Ord>(sums: &mut BTreeMap<K, Duration>, times: &BTreeMap<K, Duration>) {
+    for (kind, time) in times {
+        *sums.entry(*kind).or_default() += *time;
     }
 }
 
@@ -187,6 +247,9 @@ impl Sums {
             let of = of_call.entry(key).or_insert_with(|| OfCall::at(it));
             of.time += it.length();
             of.reading += if it.is_read { it.length() } else { Duration::ZERO };
+            if let Some(stage) = it.stage {
+                *of.stages.entry(stage).or_default() += it.length();
+            }
             *of_layer.entry(it.layer).or_default() += it.length();
         }
         for (layer, time) in of_layer {
@@ -197,8 +260,23 @@ impl Sums {
             let part = self.parts.entry(key).or_insert_with(new);
             part.time += of.time;
             part.reading += of.reading;
+            add_each(&mut part.stages, &of.stages);
             part.calls += 1;
             part.longest = part.longest.max(of.time);
+        }
+    }
+
+    fn add_commits(&mut self, call: &Call) {
+        for it in &call.path {
+            if let Some(phase) = it.commit {
+                *self.phases.entry(phase).or_default() += it.length();
+            }
+        }
+        for commit in &call.commits {
+            *self.asked_by.entry(commit.asked_by).or_default() += 1;
+            for (who, handles) in &commit.handles {
+                *self.handles.entry(*who).or_default() += u64::from(*handles);
+            }
         }
     }
 
@@ -226,7 +304,7 @@ impl Sums {
         other.slowest.into_iter().for_each(|call| self.keep(call, most));
     }
 
-    fn into_caller(self, job: String, kind: CallKind, named: Named) -> Caller {
+    fn into_caller(self, job: String, kind: CallKind, named: Named, commits: Commits) -> Caller {
         let mut parts: Vec<Part> = named.into_values().collect();
         parts.sort_by_key(|it| std::cmp::Reverse(it.time));
         let latency = self.by_layer.get(&None).cloned().unwrap_or_default();
@@ -240,6 +318,7 @@ impl Sums {
             median: latency.quantile(1, 2),
             active: self.span.map_or(Duration::ZERO, |(from, to)| to.saturating_since(from)),
             parts,
+            commits,
             slowest: self.slowest,
             by_layer: self.by_layer,
         }
@@ -250,6 +329,7 @@ impl Sums {
 struct OfCall {
     time: Duration,
     reading: Duration,
+    stages: BTreeMap<Stage, Duration>,
     first: Instant,
     first_for: Duration,
 }
@@ -257,7 +337,8 @@ struct OfCall {
 impl OfCall {
     fn at(piece: &Segment) -> OfCall {
         let (first, first_for) = (piece.from, piece.length());
-        OfCall { time: Duration::ZERO, reading: Duration::ZERO, first, first_for }
+        let (time, reading, stages) = (Duration::ZERO, Duration::ZERO, BTreeMap::new());
+        OfCall { time, reading, stages, first, first_for }
     }
 }
 
@@ -269,6 +350,7 @@ impl Part {
             behind: None,
             time: Duration::ZERO,
             reading: Duration::ZERO,
+            stages: BTreeMap::new(),
             calls: 0,
             longest: Duration::ZERO,
             first,
@@ -312,6 +394,20 @@ fn kind_name<S: Serializer>(kind: &CallKind, serializer: S) -> Result<S::Ok, S::
 
 fn layer_name<S: Serializer>(layer: &Layer, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(layer.name())
+}
+
+fn by_name_of_phase<S: Serializer>(
+    times: &BTreeMap<CommitPhase, Duration>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(times.iter().map(|(phase, time)| (phase.name(), time)))
+}
+
+fn by_name_of_stage<S: Serializer>(
+    times: &BTreeMap<Stage, Duration>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(times.iter().map(|(stage, time)| (stage.name(), time)))
 }
 
 fn since_start<S: Serializer>(at: &Instant, serializer: S) -> Result<S::Ok, S::Error> {

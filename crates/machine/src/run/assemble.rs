@@ -99,11 +99,15 @@ fn owners(setup: Setup) -> Result<Owners, SetupError> {
         cpus.remember_moves();
         queue.log().tell_all();
     }
+    let mut disk = Disk::new(setup.device, &guest.boot.disk);
+    if setup.tells_tasks {
+        disk.keep_stages();
+    }
     Ok(Owners {
         clock,
         cpus,
         storage: Storage::new(queue, cache, fs, rules, together),
-        disk: Disk::new(setup.device, &guest.boot.disk),
+        disk,
         cgroups: Cgroups::new(setup.blkio),
         shape,
         guest,

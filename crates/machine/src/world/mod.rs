@@ -259,6 +259,7 @@ impl World {
         let (now, context, cpu) = (self.clock.now(), ContextId(core as u32), core as u16);
         match cause {
             Cause::Completion { tag, .. } => {
+                self.tell_served(context, tag);
                 self.storage.queue_mut().complete(now, context, cpu, tag)
             }
             Cause::Timer => {

@@ -3,7 +3,7 @@
 
 use super::World;
 use crate::cpus::State;
-use block::{Action, ContextId, Event};
+use block::{Action, CommitPhase, ContextId, Event, Tag};
 
 impl World {
     /// A task goes to sleep.
@@ -27,6 +27,30 @@ impl World {
         for (at, context, state) in self.cpus.take_moves() {
             let action = if state == State::Running { Action::Runs } else { Action::Preempted };
             self.log(|| Event { at, context, ..Event::note(action) });
+        }
+    }
+
+    /// A commit of the journal goes on to a phase, or is over.
+    pub fn tell_commit(&mut self, who: ContextId, transaction: u64, phase: Option<CommitPhase>) {
+        self.tell_asked(who, || Action::Commits { transaction, phase });
+    }
+
+    /// Tells what only those are told who ask.
+    pub fn tell_asked(&mut self, who: ContextId, action: impl FnOnce() -> Action) {
+        if self.tells_tasks {
+            self.tell_moves();
+            self.tell(who, action());
+        }
+    }
+
+    /// The device is done with a command: tells what it did for it.
+    pub(super) fn tell_served(&mut self, context: ContextId, tag: Tag) {
+        if self.tells_tasks {
+            let (at, stages) = (self.clock.now(), self.disk.take_stages(tag));
+            let request = self.storage.queue().issued_as(tag).filter(|_| !stages.is_empty());
+            request.inspect(|_| {
+                self.log(|| Event { at, context, request, ..Event::note(Action::Served(stages)) });
+            });
         }
     }
 

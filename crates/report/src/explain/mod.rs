@@ -5,9 +5,10 @@ pub mod recording;
 use crate::grid::wrap;
 use crate::style::{Paint, Style};
 use base::Duration;
+use block::{CommitPhase, Committed, Stage};
 use insight::{Call, Segment};
 use lab::explain::Explained;
-use lab::explain::account::{Caller, Part};
+use lab::explain::account::{Caller, Commits, Part};
 use lab::explain::finding::{Finding, Gain, Remedy, possessive};
 use lab::plan::Plan;
 use lab::quantity::{Kind, human};
@@ -17,6 +18,10 @@ use serde_json::{Value, json};
 const PARTS: usize = 6;
 /// Parts with less of the time are not.
 const LEAST: f64 = 0.01;
+/// So many stages of the device and phases of commits are.
+const STAGES: usize = 4;
+/// So many tasks are named that have handles in a commit.
+const MEMBERS: usize = 5;
 /// How far what belongs to a finding stands in.
 const INDENT: &str = "     ";
 /// And the lines that follow the first of such a paragraph.
@@ -64,6 +69,14 @@ pub fn document(explained: &[Explained]) -> Value {
 
 fn slowest_json(it: &Explained, caller: &Caller) -> Vec<Value> {
     let name = |context| it.actors.name(context);
+    let commit = |commit: &Committed| {
+        let handles = commit.handles.iter();
+        let handles = handles.map(|(who, count)| (name(*who).to_string(), json!(count)));
+        json!({
+            "transaction": commit.transaction, "asked_by": commit.asked_by.map(name),
+            "handles": handles.collect::<serde_json::Map<_, _>>(),
+        })
+    };
     let call = |call: &Call| {
         let path: Vec<Value> = call
             .path
@@ -73,12 +86,15 @@ fn slowest_json(it: &Explained, caller: &Caller) -> Vec<Value> {
                     "from_ns": piece.from.as_nanos(), "to_ns": piece.to.as_nanos(),
                     "who": name(piece.who), "layer": piece.layer.name(),
                     "behind": piece.behind.map(name),
+                    "commit": piece.commit.map(CommitPhase::name),
+                    "stage": piece.stage.map(Stage::name),
                 })
             })
             .collect();
         json!({
             "job": caller.job, "kind": caller.kind.name(), "entered_ns": call.entered.as_nanos(),
             "took_ns": call.took().as_nanos(), "path": path,
+            "commits": call.commits.iter().map(commit).collect::<Vec<_>>(),
         })
     };
     caller.slowest.iter().map(call).collect()
@@ -103,6 +119,9 @@ fn row(it: &Explained, slow: usize, style: &Style) -> String {
     }
     for caller in &it.callers {
         out.push_str(&paragraph(&caller_line(caller, "calls"), style, "  ", "    "));
+        if let Some(line) = commits_line(caller) {
+            out.push_str(&paragraph(&line, style, "    ", "      "));
+        }
     }
     for (number, finding) in it.findings.iter().take(FINDINGS).enumerate() {
         out.push('\n');
@@ -157,7 +176,43 @@ pub(crate) fn share(part: &Part, caller: &Caller) -> f64 {
 pub(crate) fn part_words(part: &Part, caller: &Caller) -> String {
     let whose = if part.who == caller.job { String::new() } else { format!(" of {}", part.who) };
     let behind = part.behind.as_ref().map(|it| format!(" behind {it}")).unwrap_or_default();
-    format!("{:.1} % {}{whose}{behind}", 100.0 * share(part, caller), part.layer)
+    let stages = largest(part.stages.iter().map(|(it, time)| (it.name(), *time)), part.time);
+    let stages = match stages.len() {
+        0 | 1 => String::new(),
+        _ => format!(" ({})", stages.join(", ")),
+    };
+    format!("{:.1} % {}{whose}{behind}{stages}", 100.0 * share(part, caller), part.layer)
+}
+
+/// The largest of these times, each with its part of a whole.
+fn largest<'a>(times: impl Iterator<Item = (&'a str, Duration)>, whole: Duration) -> Vec<String> {
+    let mut times: Vec<(&str, Duration)> = times.collect();
+    times.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+    let share = |time: Duration| time.as_nanos() as f64 / whole.as_nanos().max(1) as f64;
+    let shown = times.into_iter().take(STAGES).filter(|(_, time)| share(*time) >= LEAST);
+    shown.map(|(name, time)| format!("{name} {:.0} %", 100.0 * share(time))).collect()
+}
+
+/// The commits that a caller waited for: their phases, and who was in them.
+fn commits_line(caller: &Caller) -> Option<String> {
+    let Commits { phases, asked_by, handles } = &caller.commits;
+    let phases = largest(phases.iter().map(|(it, time)| (it.name(), *time)), caller.total);
+    if phases.is_empty() {
+        return None;
+    }
+    let first = |counts: Vec<(String, u64)>| {
+        let mut counts = counts;
+        counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        let shown = counts.into_iter().take(MEMBERS).map(|(who, count)| format!("{who} {count}"));
+        shown.collect::<Vec<_>>().join(", ")
+    };
+    let age = |who: &Option<String>| who.clone().unwrap_or_else(|| "their age".to_string());
+    Some(format!(
+        "of that in commits of the journal: {}; asked for by {}; handles of {}",
+        phases.join(", "),
+        first(asked_by.iter().map(|(who, count)| (age(who), *count)).collect()),
+        first(handles.iter().map(|(who, count)| (who.clone(), *count)).collect())
+    ))
 }
 
 /// What was found, in a line.
@@ -236,16 +291,23 @@ fn slow_calls(it: &Explained, slow: usize, style: &Style) -> String {
     for (caller, call) in it.slowest(slow) {
         let title = format!("  {}", slow_title(caller, call));
         out.push_str(&format!("\n{}\n", style.painted(&title, Some(Paint::Heading))));
+        for commit in &call.commits {
+            out.push_str(&format!("    {}\n", commit_words(it, commit)));
+        }
         let (pieces, others) = pieces(call);
         for piece in pieces {
             let whose = it.actors.name(piece.who);
             let behind = piece.behind.map(|who| format!(" behind {}", it.actors.name(who)));
+            let stage = piece.stage.map(|stage| format!(" ({})", stage.name()));
+            let commit = piece.commit.map(|phase| format!(", commit: {}", phase.name()));
             out.push_str(&format!(
-                "    +{:<10} {:>10}  {whose}: {}{}\n",
+                "    +{:<10} {:>10}  {whose}: {}{}{}{}\n",
                 time(piece.from.saturating_since(call.entered).as_nanos()),
                 time(piece.length().as_nanos()),
                 piece.layer,
-                behind.unwrap_or_default()
+                stage.unwrap_or_default(),
+                behind.unwrap_or_default(),
+                commit.unwrap_or_default()
             ));
         }
         if others > call.took() / 100 {
@@ -257,6 +319,18 @@ fn slow_calls(it: &Explained, slow: usize, style: &Style) -> String {
         }
     }
     out
+}
+
+/// A commit that a call waited for.
+fn commit_words(it: &Explained, commit: &Committed) -> String {
+    let asked = match commit.asked_by {
+        Some(who) => format!("asked for by {}", it.actors.name(who)),
+        None => "old enough".to_string(),
+    };
+    let handles = commit.handles.iter().take(MEMBERS);
+    let handles: Vec<String> =
+        handles.map(|(who, count)| format!("{} {count}", it.actors.name(*who))).collect();
+    format!("commit {}, {asked}; handles of {}", commit.transaction, handles.join(", "))
 }
 
 /// Which of the slow calls it is.
@@ -271,7 +345,8 @@ pub(crate) fn slow_title(caller: &Caller, call: &Call) -> String {
 pub(crate) fn pieces(call: &Call) -> (Vec<Segment>, Duration) {
     let least = call.took().as_nanos() / 1000;
     let is_alike = |one: &Segment, other: &Segment| {
-        (one.who, one.layer, one.behind) == (other.who, other.layer, other.behind)
+        let key = |it: &Segment| (it.who, it.layer, it.behind, it.commit, it.stage);
+        key(one) == key(other)
     };
     let mut all: Vec<(Segment, Duration)> = Vec::new();
     for it in call.path.iter().filter(|it| it.length().as_nanos() > least) {

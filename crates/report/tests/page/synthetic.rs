@@ -57,8 +57,16 @@ pub fn recorded(title: &str, requests: u32, seed: u64) -> Recorded {
 
 /// A call that waits for a request, and for somebody who has it.
 fn call(life: &Life) -> Call {
-    let piece =
-        |from, to, who, layer| Segment { from, to, who, layer, behind: None, is_read: false };
+    let piece = |from, to, who, layer| Segment {
+        from,
+        to,
+        who,
+        layer,
+        behind: None,
+        is_read: false,
+        commit: None,
+        stage: None,
+    };
     let next = ContextId(life.context.0 % 8 + 1);
     Call {
         task: life.context,
@@ -67,6 +75,7 @@ fn call(life: &Life) -> Call {
         entered: life.queued,
         ended: life.completed,
         is_unfinished: false,
+        commits: Vec::new(),
         path: vec![
             piece(life.queued, life.issued, life.context, Layer::Others),
             piece(life.issued, life.completed, next, Layer::Device),

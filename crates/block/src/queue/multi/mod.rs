@@ -66,6 +66,12 @@ pub(super) struct Multi {
 }
 
 impl Multi {
+    /// The request that the device has under a tag.
+    pub fn issued_as(&self, tag: u32) -> Option<RequestId> {
+        let hctx = self.hctxs.get((tag / self.depth) as usize)?;
+        *hctx.in_driver.get((tag % self.depth) as usize)?
+    }
+
     pub fn new(rules: MultiQueue, limits: &Limits, cpus: u16, has_scheduler: bool) -> Multi {
         let depth = limits.facts.queue_depth;
         let has_budget = matches!(limits.facts.transport, Transport::Sata | Transport::Scsi);

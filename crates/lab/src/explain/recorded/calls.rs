@@ -102,6 +102,7 @@ fn call_of(life: &Life, behind: Option<ContextId>, token: u64) -> Call {
         ended: life.end(),
         is_unfinished: false,
         path: path_of(life, behind),
+        commits: Vec::new(),
     }
 }
 
@@ -111,7 +112,8 @@ fn path_of(life: &Life, behind: Option<ContextId>) -> Vec<Segment> {
     let mut add = |layer: Layer, time: Duration, behind: Option<ContextId>| {
         if !time.is_zero() {
             let (to, who, is_read) = (from + time, life.context, life.op == Op::Read);
-            path.push(Segment { from, to, who, layer, behind, is_read });
+            let (commit, stage) = (None, None);
+            path.push(Segment { from, to, who, layer, behind, is_read, commit, stage });
             from += time;
         }
     };

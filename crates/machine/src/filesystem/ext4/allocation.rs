@@ -169,7 +169,7 @@ impl Ext4Io<'_> {
             let mut world = self.world();
             let now = world.tick();
             let expires = world.storage().commit_deadline(now);
-            let transaction = world.ext4().journal.join(ALLOCATE, expires);
+            let transaction = world.ext4().journal.join(self.id(), ALLOCATE, expires);
             world.arm_committer();
             transaction
         };

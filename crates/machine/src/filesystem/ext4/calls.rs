@@ -33,7 +33,7 @@ impl Ext4Io<'_> {
 
     /// Waits until a transaction is on the disk, and asks for that.
     async fn commit_transaction(&self, id: u64) {
-        if self.ext4().journal.request(id) {
+        if self.ext4().journal.request(self.id(), id) {
             self.wake_committer();
         }
         self.wait_for_journal(JournalWait::Committed(id)).await;

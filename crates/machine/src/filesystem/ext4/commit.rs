@@ -8,8 +8,8 @@ use super::Ext4Io;
 use crate::filesystem::FileIo;
 use crate::task::Task;
 use crate::tasks::Wait;
-use block::{CgroupId, Flags, Op, PlugFlush};
-use fs::ext4::journal::{JournalWait, Record};
+use block::{Action, CgroupId, CommitPhase, Committed, Flags, Op, PlugFlush};
+use fs::ext4::journal::{JournalWait, Record, Transaction};
 use fs::key;
 use std::future::poll_fn;
 use std::task::Poll;
@@ -53,21 +53,28 @@ impl Ext4Io<'_> {
             };
             self.write_blocks(&[block], flags).await;
         }
-        self.ext4().journal.lock();
+        let transaction = self.ext4().journal.lock();
+        let tell = |phase| self.world().tell_commit(self.id(), transaction, phase);
+        tell(Some(CommitPhase::Locked));
         // It notes how long transactions take: two looks at the clock. // measured
         self.compute(self.costs().kernel_clock).await;
         self.wait_for_journal(JournalWait::Quiet).await;
         self.clean_log();
         let woken = self.ext4().journal.switch();
+        self.tell_committed();
         self.world().wake_from_journal(self.id(), woken);
         self.compute(self.costs().commit).await;
+        tell(Some(CommitPhase::Flushing));
         self.submit_ordered().await;
+        tell(Some(CommitPhase::Logging));
         let (record, flags) = {
             let mut fs = self.ext4();
             (fs.journal.record(), fs.rules().journal_flags)
         };
         self.write_blocks(&record.blocks, flags).await;
+        tell(Some(CommitPhase::Flushing));
         self.wait_for_ordered().await;
+        tell(Some(CommitPhase::CommitBlock));
         self.ext4().journal.seals();
         self.compute(self.costs().seal).await;
         let barrier = match self.ext4().mount().barrier {
@@ -77,6 +84,19 @@ impl Ext4Io<'_> {
         self.write_blocks(&[record.seal], flags.with(barrier)).await;
         self.compute(self.costs().kernel_clock).await;
         self.finish_commit(&record);
+        tell(None);
+    }
+
+    /// Tells whose changes are in the transaction that is being committed, and who wanted that.
+    fn tell_committed(&self) {
+        let mut world = self.world();
+        let Some((transaction, _)) = world.ext4().journal.committing.as_ref() else { return };
+        let mut handles: Vec<_> = transaction.joined.iter().map(|(who, it)| (*who, *it)).collect();
+        handles.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        let Transaction { id, asked_by, .. } = *transaction;
+        world.tell_asked(self.id(), || {
+            Action::InCommit(Box::new(Committed { transaction: id, asked_by, handles }))
+        });
     }
 
     /// What was changed may go to its place; who waits goes on.
@@ -154,7 +174,7 @@ impl Ext4Io<'_> {
             let running = self.ext4().journal.running.as_ref().map(|it| it.id);
             let committing = self.ext4().journal.committing.as_ref().map(|it| it.0.id);
             if let Some(id) = committing.or(running) {
-                self.ext4().journal.request(id);
+                self.ext4().journal.request(self.id(), id);
                 self.wake_committer();
                 self.wait_for_journal(JournalWait::Committed(id)).await;
             }
@@ -163,7 +183,7 @@ impl Ext4Io<'_> {
         let held = blocks.iter().any(|block| self.ext4().journal.is_held(*block));
         if held {
             let running = self.ext4().journal.running.as_ref().map_or(id, |it| it.id);
-            self.ext4().journal.request(running);
+            self.ext4().journal.request(self.id(), running);
             self.wake_committer();
             self.wait_for_journal(JournalWait::Committed(running)).await;
             return;

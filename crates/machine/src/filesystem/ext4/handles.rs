@@ -27,7 +27,7 @@ impl Ext4Io<'_> {
                 let now = self.tick();
                 let mut storage = self.storage();
                 let expires = storage.commit_deadline(now);
-                storage.ext4().journal.start(credits, expires)
+                storage.ext4().journal.start(self.id(), credits, expires)
             };
             match started {
                 Start::Started(start) => {

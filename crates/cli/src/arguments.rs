@@ -395,9 +395,11 @@ pub struct ExplainOptions {
     /// Show the N slowest calls one by one, each with its critical path; of a recording, requests
     #[arg(long, value_name = "N", help_heading = "Output")]
     pub slow: Option<usize>,
-    /// Show histograms of the time in each layer (of a recording)
-    #[arg(long, help_heading = "Output")]
-    pub hist: bool,
+    /// Show histograms of the time in each layer: as bpftrace or bcc prints them, or as JSON
+    /// [default form: bpftrace]
+    #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true,
+          value_parser = ["bpftrace", "bcc", "json"], help_heading = "Output")]
+    pub hist: Option<Option<String>>,
     /// Seeds with which each remedy is tried; 0 tries none [default: 2]
     #[arg(long, value_name = "N", help_heading = "Output")]
     pub trials: Option<usize>,

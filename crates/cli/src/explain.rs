@@ -6,12 +6,18 @@ use crate::load;
 use crate::output::{Destination, print};
 use crate::progress;
 use crate::terminal::style;
+use insight::Life;
+use insight::histogram::{Form, Layers, Service};
 use lab::Error;
+use lab::World;
 use lab::experiment::input::{self, FileKind};
 use lab::explain::focus::Focus;
-use lab::explain::{Options, explain as explain_plan, recorded};
+use lab::explain::{Explained, Options, explain as explain_plan, recorded};
 use lab::plan::Plan;
+use report::explain::histograms::{of_calls, of_requests};
 use report::explain::recording::{self, Wanted};
+use report::html::recording::{Shown, page as page_of_recording};
+use report::style::Style;
 use std::path::Path;
 
 /// Seeds with which a remedy is tried.
@@ -26,9 +32,6 @@ pub fn explain(asked: &ExplainOptions) -> Result<bool, Error> {
     let input = asked.load.input.as_deref();
     if let Some(path) = input.filter(|path| is_recording(path, asked)) {
         return explain_recording(path, asked);
-    }
-    if asked.hist {
-        return Err(Error::bad("--hist", "this is no recording", "--hist with a recording"));
     }
     let plan = Plan::new(load::experiment(&asked.load)?)?;
     let json = Destination::asked("--json", asked.json.as_ref())?;
@@ -54,10 +57,47 @@ pub fn explain(asked: &ExplainOptions) -> Result<bool, Error> {
         return Ok(succeeded);
     }
     let style = style();
-    let text = || report::explain::text(&plan, &explained, slowest, &style);
+    let mut text = report::explain::text(&plan, &explained, slowest, &style);
+    if let Some(form) = form(asked) {
+        text.push_str(&histograms(&plan, &explained, form, &style)?);
+    }
     let document = || report::json::to_text(&report::explain::document(&explained));
-    write(json.as_ref(), document, || style.text(&text()).into_owned())?;
+    write(json.as_ref(), document, || style.text(&text).into_owned())?;
     Ok(succeeded)
+}
+
+/// In what form histograms are wanted, if they are.
+fn form(asked: &ExplainOptions) -> Option<Form> {
+    asked.hist.as_ref().map(|form| match form.as_deref() {
+        Some("bcc") => Form::Bcc,
+        Some("json") => Form::Json,
+        _ => Form::Bpftrace,
+    })
+}
+
+/// Histograms of the requests of each row, which runs again for that, and of its callers.
+fn histograms(
+    plan: &Plan,
+    explained: &[Explained],
+    form: Form,
+    style: &Style,
+) -> Result<String, Error> {
+    let rows = plan.rows.iter().filter(|row| row.world == World::Sim);
+    let mut out = String::new();
+    for (row, it) in rows.zip(explained) {
+        let (mut layers, mut service) = (Layers::default(), Service::default());
+        let mut see = |life: &Life| {
+            layers.see(life);
+            service.see(life);
+        };
+        lab::events::of(plan, row, it.result.seed, &mut see, None)?;
+        if explained.len() > 1 && form != Form::Json {
+            out.push_str(&format!("\n{}\n", it.label()));
+        }
+        out.push_str(&of_requests(&layers, &service, form, style));
+        it.callers.iter().for_each(|caller| out.push_str(&of_calls(caller, form, style)));
+    }
+    Ok(out)
 }
 
 /// The calls that are to be looked at, if not all: those that a figure is of which somebody asks
@@ -91,11 +131,9 @@ fn is_recording(path: &Path, asked: &ExplainOptions) -> bool {
 }
 
 fn explain_recording(path: &Path, asked: &ExplainOptions) -> Result<bool, Error> {
-    if asked.html.is_some() {
-        let accepted = "--json, or --html with something that is run";
-        return Err(Error::not_yet("--html", "a page of a recording", accepted));
-    }
     let json = Destination::asked("--json", asked.json.as_ref())?;
+    let html = page_wanted(asked, json.as_ref())?;
+    let mut shown = Shown::default();
     let options = recorded::Options {
         slowest: asked.slow.unwrap_or_default(),
         device: asked.load.trace_device.clone(),
@@ -107,9 +145,20 @@ fn explain_recording(path: &Path, asked: &ExplainOptions) -> Result<bool, Error>
         if let Some(requests) = &mut requests {
             requests.add(life);
         }
+        if html.is_some() {
+            shown.add(life);
+        }
     })?;
     requests.map_or(Ok(()), Requests::finish)?;
-    let wanted = Wanted { slow: options.slowest, histograms: asked.hist };
+    if let Some(destination) = &html {
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+        let page = page_of_recording(&name, &explained, shown, asked.slow.unwrap_or(SLOWEST));
+        destination.write(&page.to_html())?;
+    }
+    if html == Some(Destination::Stdout) {
+        return Ok(true);
+    }
+    let wanted = Wanted { slow: options.slowest, histograms: form(asked) };
     let style = style();
     let text = || style.text(&recording::text(&explained, wanted, &style)).into_owned();
     let document = || report::json::to_text(&recording::document(&explained));

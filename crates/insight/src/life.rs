@@ -70,6 +70,20 @@ pub struct Life {
 }
 
 impl Life {
+    /// The same, with time counted from when a recording begins.
+    pub fn as_if_begun(self, begin: Instant) -> Life {
+        let since = |at: Instant| Instant::ZERO + at.saturating_since(begin);
+        Life {
+            queued: since(self.queued),
+            allocated: since(self.allocated),
+            inserted: self.inserted.map(since),
+            issued: since(self.issued),
+            completed: since(self.completed),
+            told: self.told.map(since),
+            ..self
+        }
+    }
+
     /// Q2C: from the first bio's entering to the end.
     pub fn total(&self) -> Duration {
         self.completed.saturating_since(self.queued)

@@ -69,8 +69,34 @@ fn what_is_no_recording_is_refused_in_one_line() {
         assert!(message.contains("accepted: "), "{message}");
         assert!(output.stdout.is_empty());
     }
-    let output = directory.run(&[&["explain", "--hist"], &DD[..]].concat());
+    let output = directory.run(&[&["explain", "--hist=pie"], &DD[..]].concat());
     assert_eq!(output.status.code(), Some(2));
+}
+
+fn histograms_come_in_the_forms_that_people_know() {
+    let directory = Directory::new("explain-hist");
+    let of = |form: &str| {
+        let options = ["explain", "--trials", "0", "-s", "none", form];
+        directory.print(&[&options[..], &DD[..], &["oflag=direct"]].concat())
+    };
+    let (bpftrace, bcc, json) = (of("--hist"), of("--hist=bcc"), of("--hist=json"));
+    for part in ["D2C: 50 requests, modes ", "(50 write)", "dd write, device: 50 calls", "|@@"] {
+        assert!(bpftrace.contains(part), "no {part:?} in\n{bpftrace}");
+    }
+    assert!(bcc.contains(": count     distribution"), "{bcc}");
+    let lines = json.lines().filter_map(|it| serde_json::from_str::<Value>(it).ok());
+    let histograms: Vec<Value> = lines.filter(|it| it["type"] == "hist").collect();
+    assert!(histograms.iter().any(|it| it["data"]["@D2C"].is_array()), "{json}");
+}
+
+fn a_page_of_a_recording_has_its_findings_and_a_timeline() {
+    let directory = Directory::new("explain-page");
+    let path = record(&directory);
+    directory.print(&["explain", path, "--html", "page.html"]);
+    let page = std::fs::read_to_string(directory.path().join("page.html")).unwrap();
+    for part in ["deadline@4.19-seed1", "device-bound", "id=\"timeline\"", "50 requests"] {
+        assert!(page.contains(part), "no {part:?} on the page");
+    }
 }
 
 fn requests_and_calls_become_rows() {
@@ -112,6 +138,8 @@ pub fn tests() -> Vec<testing::Test> {
         [] => a_recording_is_explained_request_by_request,
             the_text_of_blkparse_is_explained_too,
             what_is_no_recording_is_refused_in_one_line,
+        histograms_come_in_the_forms_that_people_know,
+        a_page_of_a_recording_has_its_findings_and_a_timeline,
             requests_and_calls_become_rows,
             rows_of_an_unknown_kind_are_refused_before_anything_runs
     ]

@@ -9,7 +9,7 @@ mod text;
 
 pub use modes::Mode;
 pub use service::Service;
-pub use text::Unit;
+pub use text::{Form, Unit};
 
 use crate::layer::Layer;
 use crate::life::Life;
@@ -22,14 +22,14 @@ pub struct Distribution {
     bins: Histogram,
     /// By unit: how many are zero, one, below four, below eight and so on. Borders of the bins are
     /// not those of doublings of a unit.
-    doublings: [Vec<u64>; 3],
+    doublings: [Vec<u64>; 2],
 }
 
 impl Distribution {
     /// Adds one.
     pub fn add(&mut self, time: Duration) {
         self.bins.record(time);
-        for unit in [Unit::Nanos, Unit::Micros, Unit::Millis] {
+        for unit in [Unit::Nanos, Unit::Micros] {
             let value = time.as_nanos() / unit.nanos();
             let place = value.checked_ilog2().map_or(0, |power| power as usize + 1);
             let counts = &mut self.doublings[unit as usize];
@@ -37,6 +37,15 @@ impl Distribution {
                 counts.resize(place + 1, 0);
             }
             counts[place] += 1;
+        }
+    }
+
+    /// Adds all of another one.
+    pub fn merge(&mut self, other: &Distribution) {
+        self.bins.merge(&other.bins);
+        for (own, others) in self.doublings.iter_mut().zip(&other.doublings) {
+            own.resize(own.len().max(others.len()), 0);
+            own.iter_mut().zip(others).for_each(|(sum, count)| *sum += count);
         }
     }
 

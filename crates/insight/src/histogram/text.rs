@@ -1,6 +1,7 @@
 //! Histograms as `bpftrace` and `bcc` print them.
 
 use super::Distribution;
+use base::Duration;
 use std::fmt::Write;
 
 /// In what unit a histogram is.
@@ -10,16 +11,33 @@ pub enum Unit {
     Nanos,
     /// Microseconds.
     Micros,
-    /// Milliseconds.
-    Millis,
+}
+
+/// In what form a histogram is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// What `hist()` of bpftrace prints.
+    Bpftrace,
+    /// What `biolatency` of bcc prints.
+    Bcc,
+    /// What `bpftrace -f json` prints of a map, a line each.
+    Json,
 }
 
 impl Unit {
+    /// The one that tells most of some durations: half of them must not lie below two microseconds
+    /// to be shown in microseconds.
+    pub fn of(times: &Distribution) -> Unit {
+        match times.histogram().quantile(1, 2) < Duration::from_micros(2) {
+            true => Unit::Nanos,
+            false => Unit::Micros,
+        }
+    }
+
     pub(super) const fn nanos(self) -> u64 {
         match self {
             Unit::Nanos => 1,
             Unit::Micros => 1_000,
-            Unit::Millis => 1_000_000,
         }
     }
 
@@ -28,7 +46,6 @@ impl Unit {
         match self {
             Unit::Nanos => "nsecs",
             Unit::Micros => "usecs",
-            Unit::Millis => "msecs",
         }
     }
 }
@@ -113,7 +130,6 @@ fn short(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::Duration;
 
     fn some() -> Distribution {
         let mut some = Distribution::default();
@@ -145,7 +161,7 @@ mod tests {
         let half = "*".repeat(20);
         assert_eq!(lines[1], format!("         0 -> 1          : 1        |{half:<40}|"));
         assert_eq!(lines[10], format!("       512 -> 1023       : 1        |{half:<40}|"));
-        assert_eq!(Distribution::default().bcc(Unit::Millis).lines().count(), 1);
+        assert_eq!(Distribution::default().bcc(Unit::Nanos).lines().count(), 1);
     }
 
     #[test]

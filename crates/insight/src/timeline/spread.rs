@@ -1,5 +1,6 @@
 //! How the time of requests is spread, and how much they move over time.
 
+use crate::histogram::Distribution;
 use crate::layer::Layer;
 use crate::life::Life;
 use base::{Duration, Histogram, Instant};
@@ -28,25 +29,25 @@ pub struct Spread {
 
 /// The whole time and each layer of it, the largest share first.
 pub fn by_layer(lives: &[Life]) -> Vec<Spread> {
-    let mut layers: BTreeMap<Option<Layer>, Histogram> = BTreeMap::new();
+    let mut layers: BTreeMap<Option<Layer>, Distribution> = BTreeMap::new();
     for life in lives {
-        layers.entry(None).or_default().record(life.end().saturating_since(life.queued));
+        layers.entry(None).or_default().add(life.end().saturating_since(life.queued));
         let mut own: BTreeMap<Layer, Duration> = BTreeMap::new();
         for (layer, time) in &life.layers {
             *own.entry(*layer).or_default() += *time;
         }
         for (layer, time) in own {
-            layers.entry(Some(layer)).or_default().record(time);
+            layers.entry(Some(layer)).or_default().add(time);
         }
     }
-    of_times(layers)
+    of_times(&layers)
 }
 
 /// The whole time, which is that of no layer, and each layer, the largest share first.
-pub fn of_times(layers: BTreeMap<Option<Layer>, Histogram>) -> Vec<Spread> {
-    let all = layers.get(&None).map_or(1, |it| it.sum().max(1));
+pub fn of_times(layers: &BTreeMap<Option<Layer>, Distribution>) -> Vec<Spread> {
+    let all = layers.get(&None).map_or(1, |it| it.histogram().sum().max(1));
     let mut spreads: Vec<Spread> =
-        layers.iter().map(|(layer, times)| spread(*layer, times, all)).collect();
+        layers.iter().map(|(layer, times)| spread(*layer, times.histogram(), all)).collect();
     spreads.sort_by_key(|it| (it.layer.is_some(), std::cmp::Reverse(it.share)));
     spreads
 }

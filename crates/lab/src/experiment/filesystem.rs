@@ -101,7 +101,8 @@ fn set_ext4(mount: &mut Mount, option: &str, place: &str) -> Result<(), Error> {
 fn set_xfs(mount: &mut Mount, option: &str, place: &str) -> Result<(), Error> {
     let size = option.strip_prefix("logbsize=");
     let size = size.ok_or_else(|| unknown(option, XFS_OPTIONS, place))?;
-    let known = LOG_BUFFERS.iter().find(|(name, _)| *name == size);
+    let is_it = |it: &&(&str, u64)| it.0 == size || it.1.to_string() == size;
+    let known = LOG_BUFFERS.iter().find(is_it);
     let bad = || Error::bad(place, option.to_string(), XFS_OPTIONS);
     mount.log_buffer = known.ok_or_else(bad)?.1;
     Ok(())

@@ -2,8 +2,9 @@
 
 use super::focus::Only;
 use crate::metrics::CallKind;
-use base::{Duration, Histogram, Instant};
+use base::{Duration, Instant};
 use block::{CommitPhase, ContextId, Stage};
+use insight::histogram::Distribution;
 use insight::{Call, Layer, Segment};
 use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,7 +46,7 @@ pub struct Caller {
     pub slowest: Vec<Call>,
     /// How the whole time of calls is spread, and that in each layer.
     #[serde(skip)]
-    pub by_layer: BTreeMap<Option<Layer>, Histogram>,
+    pub by_layer: BTreeMap<Option<Layer>, Distribution>,
 }
 
 /// The commits of ext4's journal that calls waited for.
@@ -123,7 +124,7 @@ struct Sums {
     asked_by: BTreeMap<Option<ContextId>, u64>,
     handles: BTreeMap<ContextId, u64>,
     slowest: Vec<Call>,
-    by_layer: BTreeMap<Option<Layer>, Histogram>,
+    by_layer: BTreeMap<Option<Layer>, Distribution>,
 }
 
 impl Account {
@@ -148,7 +149,7 @@ impl Account {
         sums.unfinished += u64::from(call.is_unfinished);
         sums.total += call.took();
         sums.lasts(call.entered, call.ended);
-        sums.by_layer.entry(None).or_default().record(call.took());
+        sums.by_layer.entry(None).or_default().add(call.took());
         sums.add_parts(&call.path);
         sums.add_commits(&call);
         sums.keep(call, self.slowest);
@@ -253,7 +254,7 @@ impl Sums {
             *of_layer.entry(it.layer).or_default() += it.length();
         }
         for (layer, time) in of_layer {
-            self.by_layer.entry(Some(layer)).or_default().record(time);
+            self.by_layer.entry(Some(layer)).or_default().add(time);
         }
         for (key, of) in of_call {
             let new = || Part::at(key.0, of.first, of.first_for);
@@ -314,8 +315,8 @@ impl Sums {
             calls: self.calls,
             unfinished: self.unfinished,
             total: self.total,
-            longest: latency.max(),
-            median: latency.quantile(1, 2),
+            longest: latency.histogram().max(),
+            median: latency.histogram().quantile(1, 2),
             active: self.span.map_or(Duration::ZERO, |(from, to)| to.saturating_since(from)),
             parts,
             commits,

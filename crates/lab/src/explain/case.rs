@@ -246,14 +246,24 @@ impl<'a> Case<'a> {
         caller: &Caller,
         is_about: impl Fn(&Part) -> bool,
     ) -> Option<Finding> {
+        self.finding_of(name, caller, |it| if is_about(it) { it.time } else { Duration::ZERO })
+    }
+
+    /// The same about so much of each part.
+    pub fn finding_of(
+        &self,
+        name: &'static str,
+        caller: &Caller,
+        of: impl Fn(&Part) -> Duration,
+    ) -> Option<Finding> {
         let is_known = super::detectors::KNOWN.iter().any(|it| it.0 == name);
         assert!(is_known, "the table does not know {name}");
-        let share = caller.share(&is_about);
+        let cost = caller.parts.iter().map(&of).fold(Duration::ZERO, |sum, it| sum + it);
+        let share = cost.as_nanos() as f64 / caller.total.as_nanos().max(1) as f64;
         if share < LEAST {
             return None;
         }
-        let parts: Vec<&Part> = caller.parts.iter().filter(|it| is_about(it)).collect();
-        let cost = parts.iter().map(|it| it.time).fold(Duration::ZERO, |sum, it| sum + it);
+        let parts: Vec<&Part> = caller.parts.iter().filter(|it| !of(it).is_zero()).collect();
         let worst = parts[0];
         let mut evidence = vec![
             format!(

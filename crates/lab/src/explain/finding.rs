@@ -84,6 +84,8 @@ pub enum Change {
     Setting(&'static str, i64),
     /// A setting or a tunable as it is by default.
     Default(String),
+    /// The file system is mounted with an option.
+    Mount(String),
     /// A job without an I/O priority of its own.
     Ioprio(String),
     /// A job on all cores.

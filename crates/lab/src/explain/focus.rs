@@ -54,7 +54,7 @@ impl Focus {
     pub fn only(&self, actors: &Actors, callers: &[Caller]) -> Option<Only> {
         let (mut times, mut tasks) = (Histogram::default(), BTreeSet::new());
         for it in callers.iter().filter(|it| self.is_about(&it.job, it.kind)) {
-            it.by_layer.get(&None).into_iter().for_each(|all| times.merge(all));
+            it.by_layer.get(&None).into_iter().for_each(|all| times.merge(all.histogram()));
             tasks.extend(actors.tasks(&it.job));
         }
         let only = Only { tasks, kind: self.kind, least: self.least(&times) };
@@ -82,7 +82,7 @@ impl Focus {
             Point::Max => caller.longest,
             Point::Percentile(hundredths) => {
                 let times = caller.by_layer.get(&None);
-                times.map_or(Duration::ZERO, |it| it.quantile(hundredths, 10_000))
+                times.map_or(Duration::ZERO, |it| it.histogram().quantile(hundredths, 10_000))
             }
         }
     }

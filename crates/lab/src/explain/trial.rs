@@ -139,6 +139,7 @@ fn changed(row: &Row, change: &Change) -> Option<Row> {
         Change::Tunables(values) => row.with_values(values).ok(),
         Change::Setting(name, value) => row.with_values(&[(*name, *value)]).ok(),
         Change::Default(name) => row.with_default(name).ok(),
+        Change::Mount(option) => row.with_mount_option(option).ok(),
         Change::Ioprio(name) => Some(row.with_job(name, |job| job.ioprio = Ioprio::NONE)),
         Change::AllCores(name) => Some(row.with_job(name, |job| job.affinity = None)),
         Change::Weight(group, weight) => Some(row.with_weight(group, *weight)),

@@ -4,6 +4,7 @@ use super::settings::{is_number, probe};
 use super::{Number, PlannedJob, Row};
 use crate::error::Error;
 use crate::experiment::cgroup::{CgroupSpec, LIMITS};
+use crate::experiment::filesystem;
 use crate::kernels::Kernels;
 use crate::scheduler_spec::SchedulerSpec;
 use block::Facts;
@@ -60,6 +61,13 @@ impl Row {
         let mut row = self.clone();
         row.settings.retain(|it| it.name != name);
         row.read_back()
+    }
+
+    /// The same with the file system mounted with an option.
+    pub(crate) fn with_mount_option(&self, option: &str) -> Result<Row, Error> {
+        let mut row = self.clone();
+        filesystem::set_options(&mut row.mount, option, PLACE)?;
+        Ok(row)
     }
 
     /// The same with a job changed.
@@ -142,6 +150,7 @@ impl Row {
             && self.axes == other.axes
             && device(self) == device(other)
             && self.cgroups == other.cgroups
+            && self.mount == other.mount
             && self.jobs.len() == other.jobs.len()
             && self.jobs.iter().zip(&other.jobs).all(is_alike)
             && spec(self) == spec(other)

@@ -1,10 +1,11 @@
 //! Where the time went, for a terminal: who called, the layers of that, findings, slow calls.
 
+pub mod histograms;
 pub mod recording;
 
 use crate::grid::wrap;
 use crate::style::{Paint, Style};
-use base::Duration;
+use base::{Duration, Instant};
 use block::{CommitPhase, Committed, Stage};
 use insight::{Call, Segment};
 use lab::explain::Explained;
@@ -289,7 +290,7 @@ fn gain_text(gain: &Gain) -> String {
 fn slow_calls(it: &Explained, slow: usize, style: &Style) -> String {
     let mut out = String::new();
     for (caller, call) in it.slowest(slow) {
-        let title = format!("  {}", slow_title(caller, call));
+        let title = format!("  {}", slow_title(caller, call, Instant::ZERO));
         out.push_str(&format!("\n{}\n", style.painted(&title, Some(Paint::Heading))));
         for commit in &call.commits {
             out.push_str(&format!("    {}\n", commit_words(it, commit)));
@@ -334,8 +335,8 @@ fn commit_words(it: &Explained, commit: &Committed) -> String {
 }
 
 /// Which of the slow calls it is.
-pub(crate) fn slow_title(caller: &Caller, call: &Call) -> String {
-    let began = call.entered.as_nanos() as f64 / 1e9;
+pub(crate) fn slow_title(caller: &Caller, call: &Call, begin: Instant) -> String {
+    let began = call.entered.saturating_since(begin).as_nanos() as f64 / 1e9;
     let took = time(call.took().as_nanos());
     format!("{} of {} at {began:.6} s took {took}", caller.kind.name(), caller.job)
 }

@@ -1,11 +1,12 @@
 //! What a recording says of where time went: layers by task, the tables of `btt` and `iostat`,
 //! findings, histograms, slow requests.
 
-use super::{FINDINGS, HANGING, caller_line, finding_text, paragraph, time};
+use super::histograms::of_requests;
+use super::{FINDINGS, caller_line, finding_text, paragraph, time};
 use crate::style::{Paint, Style};
 use base::{Duration, Instant};
 use insight::Life;
-use insight::histogram::{Service, Unit};
+use insight::histogram::Form;
 use insight::intervals::{Interval, Intervals, Kind};
 use lab::explain::recorded::Explained;
 use serde_json::{Value, json};
@@ -21,7 +22,7 @@ pub struct Wanted {
     /// So many of the slowest requests, one by one.
     pub slow: usize,
     /// Histograms of the layers.
-    pub histograms: bool,
+    pub histograms: Option<Form>,
 }
 
 /// All that is said about a recording.
@@ -49,8 +50,8 @@ pub fn text(it: &Explained, wanted: Wanted, style: &Style) -> String {
     out.push_str(&format!("{}", it.phases));
     out.push_str(&heading("The device, as iostat -x has it", style));
     out.push_str(&device(&it.intervals.in_at_most(LINES)));
-    if wanted.histograms {
-        out.push_str(&histograms(it, style));
+    if let Some(form) = wanted.histograms {
+        out.push_str(&of_requests(&it.layers, &it.service, form, style));
     }
     it.slowest.iter().take(wanted.slow).for_each(|life| out.push_str(&slow(it, life, style)));
     out
@@ -136,45 +137,6 @@ fn cells(kind: &Kind, name: &str, seconds: f64) -> String {
     let (bytes, merges) = (rate(kind.sectors) / 2.0, rate(kind.merges));
     let (waited, size) = (kind.r#await(), kind.mean_size());
     format!("{requests:>9.1}{bytes:>10.1}{merges:>8.1}{waited:>9.2}{size:>10.1}")
-}
-
-fn histograms(it: &Explained, style: &Style) -> String {
-    let mut out = service(&it.service, style);
-    for (layer, times) in it.layers.iter() {
-        let modes: Vec<String> = times
-            .modes()
-            .iter()
-            .map(|mode| format!("{} × {}", mode.count, span(mode.at)))
-            .collect();
-        let title = format!(
-            "{layer}: {} requests, modes {} (in {})",
-            times.histogram().count(),
-            modes.join(", "),
-            Unit::Micros.name()
-        );
-        out.push('\n');
-        out.push_str(&paragraph(&style.painted(&title, Some(Paint::Heading)), style, "", HANGING));
-        out.push_str(&times.bpftrace(Unit::Micros));
-    }
-    out
-}
-
-/// How long the device has requests, and which ones each mode is of.
-fn service(it: &Service, style: &Style) -> String {
-    let count = it.all().histogram().count();
-    let modes: Vec<String> = it
-        .modes()
-        .iter()
-        .map(|(mode, kinds)| {
-            let kinds: Vec<String> =
-                kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
-            format!("{} ({})", span(mode.at), kinds.join(", "))
-        })
-        .collect();
-    let unit = Unit::Micros.name();
-    let title = format!("D2C: {count} requests, modes {} (in {unit})", modes.join(", "));
-    let title = paragraph(&style.painted(&title, Some(Paint::Heading)), style, "", HANGING);
-    format!("\n{title}{}", it.all().bpftrace(Unit::Micros))
 }
 
 fn span(time_span: Duration) -> String {

@@ -4,8 +4,10 @@
 use super::compare::{curves, distributions_of};
 use super::{CallerRow, Callers, Distributions, Finding, Page, Place, Table, shown};
 use crate::explain::{changes, cost, part_words, pieces, share, slow_title, time, title_of};
+use base::{Duration, Instant};
+use block::ContextId;
 use insight::timeline::{Recorded, spread};
-use insight::{Call, Timeline};
+use insight::{Call, Segment, Timeline};
 use lab::explain::Explained;
 use lab::explain::account::{Caller, Part};
 use lab::explain::finding::Finding as Found;
@@ -36,10 +38,17 @@ pub fn page(
         title: title.to_string(),
         about: about(plan, explained),
         story: Some(experiment.story.clone()).filter(|it| !it.is_empty()).into_iter().collect(),
-        answer: explained.iter().map(answer).collect::<Vec<_>>().join("\n"),
-        callers: explained.iter().map(callers).collect(),
+        answer: explained
+            .iter()
+            .map(|it| answer(&it.label(), &it.findings))
+            .collect::<Vec<_>>()
+            .join("\n"),
+        callers: explained.iter().map(|it| callers(it.label(), &it.callers)).collect(),
         curves,
-        distributions: explained.iter().flat_map(distributions).collect(),
+        distributions: explained
+            .iter()
+            .flat_map(|it| distributions(&it.label(), "calls", &it.callers))
+            .collect(),
         findings: numbered(explained, shown).flat_map(|(it, run)| findings(it, run)).collect(),
         slow: numbered(explained, shown).flat_map(|(it, run)| slow(it, run, slowest)).collect(),
         remark: shown::remark(remark, ARROWS),
@@ -64,10 +73,9 @@ fn about(plan: &Plan, explained: &[Explained]) -> String {
 }
 
 /// The first cause of a row and what helps most.
-fn answer(it: &Explained) -> String {
-    let label = it.label();
-    let Some(cause) = it.findings.iter().find(|it| it.is_cause()) else {
-        return match it.findings.first() {
+pub(super) fn answer(label: &str, findings: &[Found]) -> String {
+    let Some(cause) = findings.iter().find(|it| it.is_cause()) else {
+        return match findings.first() {
             Some(note) => format!("{label}: {}. No change is known to help.", note.title),
             None => format!("{label}: nothing takes a noteworthy part of anybody's time."),
         };
@@ -86,7 +94,8 @@ fn answer(it: &Explained) -> String {
     }
 }
 
-fn callers(it: &Explained) -> Callers {
+/// Who called, and where that time went.
+pub(super) fn callers(caption: String, callers: &[Caller]) -> Callers {
     let row = |caller: &Caller| {
         let unfinished = match caller.unfinished {
             0 => String::new(),
@@ -108,19 +117,30 @@ fn callers(it: &Explained) -> Callers {
             parts: caller.parts.iter().map(part).collect(),
         }
     };
-    Callers { caption: it.label(), rows: it.callers.iter().map(row).collect() }
+    Callers { caption, rows: callers.iter().map(row).collect() }
 }
 
 fn findings(it: &Explained, run: Option<usize>) -> Vec<Finding> {
-    it.findings.iter().map(|found| finding(it, found, run)).collect()
+    let label = it.label();
+    let place = |run: usize| {
+        move |(since, length): (Instant, Duration)| Place::Time {
+            run,
+            from: since.as_nanos(),
+            to: (since + length).as_nanos(),
+        }
+    };
+    it.findings.iter().map(|found| finding(&label, found, run.map(place))).collect()
 }
 
-fn finding(it: &Explained, found: &Found, run: Option<usize>) -> Finding {
-    let (since, length) = found.first;
-    let place =
-        run.map(|run| Place::Time { run, from: since.as_nanos(), to: (since + length).as_nanos() });
+/// What was found; `place` says where on a timeline something is that begins then and takes so long.
+pub(super) fn finding(
+    label: &str,
+    found: &Found,
+    place: Option<impl Fn((Instant, Duration)) -> Place>,
+) -> Finding {
+    let place = place.map(|place| place(found.first));
     Finding {
-        whose: it.label(),
+        whose: label.to_string(),
         title: title_of(found),
         cost: cost(found),
         evidence: found.evidence.clone(),
@@ -135,21 +155,29 @@ fn slow(it: &Explained, run: Option<usize>, most: usize) -> Vec<(Table, Option<P
     let all = it.slowest(most).into_iter().enumerate();
     let one = |(number, (caller, call)): (usize, (&Caller, &Call))| {
         let place = run.map(|run| Place::Chain { run, number });
-        (path(it, caller, call), place)
+        let name = |who| it.actors.name(who).to_string();
+        (path(&it.label(), caller, call, Instant::ZERO, name), place)
     };
     all.map(one).collect()
 }
 
-fn path(it: &Explained, caller: &Caller, call: &Call) -> Table {
-    let caption = format!("{}: {}", it.label(), slow_title(caller, call));
+/// A slow call of a run that began at a time, piece by piece.
+pub(super) fn path(
+    label: &str,
+    caller: &Caller,
+    call: &Call,
+    begin: Instant,
+    name: impl Fn(ContextId) -> String,
+) -> Table {
+    let caption = format!("{label}: {}", slow_title(caller, call, begin));
     let rows = pieces(call).0.into_iter().map(|piece| {
         let after = time(piece.from.saturating_since(call.entered).as_nanos());
-        let behind = piece.behind.map(|who| it.actors.name(who).to_string());
+        let behind = piece.behind.map(&name);
         let cells = [
             format!("+{after}"),
             time(piece.length().as_nanos()),
-            it.actors.name(piece.who).to_string(),
-            piece.layer.name().replace('_', " "),
+            name(piece.who),
+            layer_words(&piece),
             behind.unwrap_or_default(),
         ];
         cells.into_iter().map(|cell| (cell, None)).collect()
@@ -164,11 +192,23 @@ fn path(it: &Explained, caller: &Caller, call: &Call) -> Table {
     }
 }
 
+/// Where a piece is, with what the device did and the phase of a commit.
+fn layer_words(piece: &Segment) -> String {
+    let mut words = piece.layer.name().replace('_', " ");
+    if let Some(stage) = piece.stage {
+        words.push_str(&format!(" ({})", stage.name()));
+    }
+    if let Some(phase) = piece.commit {
+        words.push_str(&format!(", commit: {}", phase.name()));
+    }
+    words
+}
+
 /// How long the calls of the first callers spend where.
-fn distributions(it: &Explained) -> Vec<Distributions> {
+pub(super) fn distributions(label: &str, of: &str, callers: &[Caller]) -> Vec<Distributions> {
     let one = |caller: &Caller| {
-        let whose = format!("{}: {}s of {}", it.label(), caller.kind.name(), caller.job);
-        distributions_of(&whose, "calls", &spread::of_times(caller.by_layer.clone()))
+        let whose = format!("{label}: {}s of {}", caller.kind.name(), caller.job);
+        distributions_of(&whose, of, &spread::of_times(&caller.by_layer))
     };
-    it.callers.iter().take(SPREAD).map(one).collect()
+    callers.iter().take(SPREAD).map(one).collect()
 }

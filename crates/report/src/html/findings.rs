@@ -43,7 +43,11 @@ pub(super) fn push_slow(page: &Page, out: &mut String) {
     for (table, place) in &page.slow {
         out.push_str("<div class=\"slow\">\n");
         sections::push_table(table, out);
-        push_button(*place, "Show its critical path", out);
+        let words = match place {
+            Some(Place::Chain { .. }) => "Show its critical path",
+            _ => "Show it on the timeline",
+        };
+        push_button(*place, words, out);
         out.push_str("</div>\n");
     }
 }

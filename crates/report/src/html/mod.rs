@@ -10,6 +10,7 @@ pub mod compare;
 mod escape;
 pub mod explain;
 mod findings;
+pub mod recording;
 mod sections;
 mod shown;
 mod timeline;

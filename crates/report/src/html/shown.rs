@@ -3,7 +3,7 @@
 use insight::timeline::Recorded;
 
 /// A timeline has so many requests at most, so that the page stays below 20 MB.
-const MOST: usize = 500_000;
+pub(super) const MOST: usize = 500_000;
 
 /// Cuts runs that are too long to be shown whole, and says which are shown; nothing if none is.
 pub(super) fn cut(recorded: &mut [Recorded], seed: u64) -> Option<String> {

@@ -2,6 +2,7 @@
 //! it found, if anything.
 
 mod device;
+mod drive;
 mod idling;
 mod limits;
 mod neighbours;
@@ -16,8 +17,14 @@ use insight::Confidence;
 type Detector = fn(&Case) -> Vec<Finding>;
 
 /// All of them.
-const DETECTORS: [Detector; 5] =
-    [settings::detect, idling::detect, limits::detect, neighbours::detect, device::detect];
+const DETECTORS: [Detector; 6] = [
+    settings::detect,
+    idling::detect,
+    limits::detect,
+    neighbours::detect,
+    device::detect,
+    drive::detect,
+];
 
 /// The finding about what somebody has set.
 pub const SETTING: &str = "setting";
@@ -105,6 +112,8 @@ pub const KNOWN: &[(&str, &str)] = &[
     ("streams-interleaved", "a disk that turns seeks between several readers at each request"),
     ("device-bound", "the device has the time; no scheduler changes that"),
     ("flushes", "the device flushes its cache most of the time"),
+    ("behind-flushes", "the drive flushes its cache for somebody else, and serves nobody"),
+    ("behind-cached-writes", "the drive is busy with writes that it had acknowledged"),
     ("queue-depth", "the device is given fewer commands than it takes"),
     ("readahead", "a reader in sequence waits for each short window"),
     ("discards", "reads wait behind discards"),

@@ -82,7 +82,8 @@ fn others_data(case: &Case, caller: &Caller) -> Option<Finding> {
     found.remedies.extend(case.other_schedulers(&["kyber", "mq-deadline", "deadline"]));
     if is_for_data {
         let writeback = "mount -o data=writeback, if stale data after a crash may be";
-        found.remedies.push(Remedy::told(writeback));
+        let change = Change::Mount("data=writeback".to_string());
+        found.remedies.push(Remedy::tried(writeback.to_string(), change));
     }
     Some(found)
 }

@@ -2,12 +2,14 @@
 //! of a run tells that a value is a bad one, so each is tried as it is by default.
 
 use super::SETTING;
+use crate::experiment::filesystem::options;
 use crate::explain::account::{Caller, Part};
 use crate::explain::case::Case;
 use crate::explain::finding::{Change, Finding, Remedy};
 use crate::plan::{Deviation, PlannedJob, Row};
 use block::{Ioprio, IoprioClass};
 use insight::Layer;
+use machine::Mount;
 
 /// What somebody has set.
 struct Choice {
@@ -25,6 +27,7 @@ struct Choice {
 pub fn detect(case: &Case) -> Vec<Finding> {
     let Some(row) = case.row() else { return Vec::new() };
     let mut all = settings(case, row);
+    all.extend(mounted(row));
     all.extend(priorities(case));
     all.extend(cores(row));
     let jobs = case.callers.iter().filter(|it| case.job(&it.job).is_some());
@@ -52,6 +55,21 @@ fn settings(case: &Case, row: &Row) -> Vec<Choice> {
         whose: None,
     };
     row.deviations().into_iter().map(one).collect()
+}
+
+/// Options with which the file system is mounted, each with its default.
+fn mounted(row: &Row) -> Vec<Choice> {
+    let Some(mount) = &row.mount else { return Vec::new() };
+    let one = |(own, default): (&str, &str)| Choice {
+        what: format!("the mount option {own}"),
+        command: format!("mount with {default}, which is the default"),
+        change: Change::Mount(default.to_string()),
+        whose: None,
+    };
+    let usual = options(&Mount { format: mount.format, ..Mount::default() });
+    let own = options(mount);
+    let each = own.split(',').zip(usual.split(','));
+    each.filter(|(own, default)| own != default).map(one).collect()
 }
 
 /// Sets what is by default.

@@ -83,6 +83,11 @@ impl Labels {
         Labels { names: names.clone(), several }
     }
 
+    /// The tasks that have names.
+    pub fn tasks(&self) -> impl Iterator<Item = ContextId> + '_ {
+        self.names.keys().map(|task| ContextId(*task))
+    }
+
     /// What a task is called.
     pub fn of(&self, task: ContextId) -> String {
         match self.names.get(&task.0) {

@@ -19,7 +19,7 @@ use crate::recording::manifest::Manifest;
 use crate::recording::tasks::{Owners, Tasks};
 use crate::recording::{RESULT, base_of, check_devices};
 use base::{Duration, Instant};
-use block::{Action, Event};
+use block::{Action, CgroupId, Event, IoContextId, Ioprio};
 use calls::Requests;
 use insight::Life;
 use insight::histogram::{Layers, Service};
@@ -27,6 +27,7 @@ use insight::intervals::Intervals;
 use insight::phases::Phases;
 use insight::recorded::{Misfits, Stream, Told};
 use known::Labels;
+use machine::TaskInfo;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use trace::Format;
@@ -89,6 +90,19 @@ impl Explained {
     /// What a task is called.
     pub fn name(&self, task: block::ContextId) -> String {
         self.labels.of(task)
+    }
+
+    /// The tasks that have names, for a timeline.
+    pub fn tasks(&self) -> Vec<TaskInfo> {
+        let task = |context| TaskInfo {
+            context,
+            name: self.name(context),
+            job: None,
+            io_context: IoContextId(context.0),
+            cgroup: CgroupId::ROOT,
+            ioprio: Ioprio::NONE,
+        };
+        self.labels.tasks().map(task).collect()
     }
 }
 

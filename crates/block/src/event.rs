@@ -332,7 +332,7 @@ pub enum Syscall {
     Read,
     /// write, pwrite, writev, pwritev.
     Write,
-    /// fsync and fdatasync.
+    /// sync, fsync and fdatasync.
     Sync,
     /// One read of an asynchronous interface, from its submission until it was reaped.
     AsyncRead,

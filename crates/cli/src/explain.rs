@@ -41,7 +41,9 @@ pub fn explain(asked: &ExplainOptions) -> Result<bool, Error> {
     let on_page = asked.slow.unwrap_or(SLOWEST);
     let kept = if html.is_some() { on_page } else { slowest };
     let focus = focus(&plan)?;
-    let options = Options { focus, slowest: kept, trials: asked.trials.unwrap_or(TRIALS) };
+    let trials = asked.trials.unwrap_or(TRIALS);
+    let otherwise = plan.metric.as_ref().and_then(|figure| Focus::of(figure, METRIC).ok());
+    let options = Options { focus, otherwise, slowest: kept, trials };
     events_to.map_or(Ok(()), |_| events::check_plan(&plan))?;
     let explained = progress::with_bar(|progress| explain_plan(&plan, options, progress))?;
     if let Some(file) = events_to {

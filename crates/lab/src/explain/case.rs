@@ -11,7 +11,7 @@ use crate::scheduler_spec::SchedulerSpec;
 use base::{Duration, Instant};
 use block::{Ioprio, IoprioClass, Shape};
 use insight::{Confidence, Layer};
-use programs::fio::Fio;
+use programs::fio::{Engine, Fio, Job};
 
 /// A part of somebody's time that is less than this is not worth a word.
 const LEAST: f64 = 0.05;
@@ -23,6 +23,8 @@ const RARE_OF_FEW: u64 = 20;
 const FEW: u64 = 50;
 /// What somebody sits and waits for is noticed from here on (Miller 1968).
 const NOTICED: Duration = Duration::from_millis(100);
+/// Who has calls under way for this part of the time makes one as soon as another is over.
+const BACK_TO_BACK: f64 = 0.8;
 /// From this part on it is a cause.
 const CAUSE: f64 = 0.2;
 /// How names of tasks of the kernel begin.
@@ -112,6 +114,26 @@ impl<'a> Case<'a> {
         let parts = self.planned(name).flat_map(|it| it.program.parts());
         let fio = parts.filter_map(|it| it.downcast::<Fio>()).flat_map(Fio::jobs);
         { fio }.any(|it| it.engine.is_asynchronous())
+    }
+
+    /// How many calls fio is told to have under way at once by an engine that has them done one by
+    /// one, whose next call comes as soon as one is over; else none.
+    pub fn asked_at_once(&self, caller: &Caller) -> f64 {
+        let parts = self.planned(&caller.job).flat_map(|it| it.program.parts());
+        let fio = parts.filter_map(|it| it.downcast::<Fio>()).flat_map(Fio::jobs);
+        let serial = |it: &&Job| it.engine == Engine::PosixAio || !it.durability.direct;
+        let depths = fio.filter(|it| it.engine.is_asynchronous()).filter(serial);
+        let asked = depths.map(|it| it.queue.depth).max().unwrap_or(0);
+        if caller.at_once() < BACK_TO_BACK { 0.0 } else { f64::from(asked) }
+    }
+
+    /// Whether a job reads and writes past the page cache, as far as that is known.
+    pub fn is_direct(&self, name: &str) -> bool {
+        let mut parts = self.planned(name).flat_map(|it| it.program.parts()).peekable();
+        let is_direct = |it: &Job| it.durability.direct;
+        parts.peek().is_some()
+            && parts
+                .all(|it| it.downcast::<Fio>().is_some_and(|it| it.jobs().iter().all(is_direct)))
     }
 
     /// Whether data are on the disk before the commit that names them.

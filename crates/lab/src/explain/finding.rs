@@ -73,6 +73,9 @@ pub struct Remedy {
     pub gain: Option<Gain>,
 }
 
+/// A change that makes calls so many times shorter shows that a guess was right.
+const BORNE_OUT: f64 = 3.0;
+
 /// A change of an experiment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -84,6 +87,8 @@ pub enum Change {
     Setting(&'static str, i64),
     /// A setting or a tunable as it is by default.
     Default(String),
+    /// The machine has so many bytes of memory.
+    Memory(u64),
     /// The file system is mounted with an option.
     Mount(String),
     /// A job without an I/O priority of its own.
@@ -127,7 +132,9 @@ impl Finding {
     /// known to help. What is seen in a run goes before what only a trial bears out.
     pub fn counts(&self) -> Duration {
         let times = if self.has_gain() { 2 } else { 1 };
-        let is_guess = self.suspected && !self.is_setting();
+        let gains = self.remedies.iter().filter_map(|it| it.gain.as_ref());
+        let is_borne_out = gains.map(|it| it.times[0]).fold(0.0, f64::max) >= BORNE_OUT;
+        let is_guess = self.suspected && !self.is_setting() && !is_borne_out;
         self.passes * times * (if is_guess { 4 } else { 5 })
     }
 

@@ -30,6 +30,8 @@ use trial::Figures;
 pub struct Options {
     /// Calls that are looked at, if not all.
     pub focus: Option<Focus>,
+    /// Calls that are looked at where nothing was found about all of them.
+    pub otherwise: Option<Focus>,
     /// So many of the slowest calls are kept.
     pub slowest: usize,
     /// So many seeds are run for each change that is tried; none, and none is.
@@ -57,6 +59,11 @@ impl Explained {
     /// The scheduler as it was asked for, and the values of axes.
     pub fn label(&self) -> String {
         label_of(&self.result.spec, &self.result.axes)
+    }
+
+    /// Whether something was found that is more than a note, about somebody who is waited for.
+    pub fn has_cause(&self) -> bool {
+        self.findings.iter().any(|it| it.is_cause() && !it.is_in_background)
     }
 
     /// So many of the slowest calls of all callers, the slowest first.
@@ -151,27 +158,45 @@ pub fn explain(
         return Err(Error::bad("--world", "calls of a guest are not taken apart", accepted));
     }
     let rows: Vec<&Row> = plan.rows.iter().filter(|row| row.world == World::Sim).collect();
-    explain_rows(plan, &rows, options, &Runs::new(progress))
+    look_twice(plan, &rows, &options, &Runs::new(progress))
 }
 
 /// Explains one of them.
 pub fn explain_row(plan: &Plan, row: &Row, options: Options) -> Result<Explained, Error> {
-    let explained = explain_rows(plan, &[row], options, &Runs::new(&|_, _| ()))?;
+    let explained = look_twice(plan, &[row], &options, &Runs::new(&|_, _| ()))?;
     Ok(explained.into_iter().next().expect("there is one for each row"))
+}
+
+/// Explains rows, and looks once more where nothing was found: at those calls for which that was
+/// asked.
+fn look_twice(
+    plan: &Plan,
+    rows: &[&Row],
+    options: &Options,
+    runs: &Runs<'_>,
+) -> Result<Vec<Explained>, Error> {
+    let mut explained = explain_rows(plan, rows, options, runs)?;
+    let Some(focus) = &options.otherwise else { return Ok(explained) };
+    let focused = Options { focus: Some(focus.clone()), otherwise: None, ..options.clone() };
+    for (row, it) in rows.iter().zip(&mut explained).filter(|(_, it)| !it.has_cause()) {
+        let again = explain_rows(plan, &[row], &focused, runs)?;
+        again.into_iter().filter(Explained::has_cause).for_each(|again| *it = again);
+    }
+    Ok(explained)
 }
 
 fn explain_rows(
     plan: &Plan,
     rows: &[&Row],
-    options: Options,
+    options: &Options,
     runs: &Runs<'_>,
 ) -> Result<Vec<Explained>, Error> {
     // With calls that are to be looked at each runs twice.
     runs.more(rows.len() * if options.focus.is_some() { 2 } else { 1 });
-    let examine = |row: &&Row| examine(plan, row, &options, runs);
+    let examine = |row: &&Row| examine(plan, row, options, runs);
     let mut explained = parallel::each(rows, parallel::threads(), examine, || runs.done())?;
     if options.trials > 0 {
-        trial::try_remedies(plan, rows, &mut explained, &options, runs)?;
+        trial::try_remedies(plan, rows, &mut explained, options, runs)?;
     }
     for it in &mut explained {
         // That something is set is nothing to speak of.

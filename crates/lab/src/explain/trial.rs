@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::metrics::CallKind;
 use crate::parallel;
 use crate::plan::{Plan, Row};
-use base::Duration;
+use base::{Bytes, Duration};
 use block::Ioprio;
 use std::collections::BTreeMap;
 
@@ -139,6 +139,7 @@ fn changed(row: &Row, change: &Change) -> Option<Row> {
         Change::Tunables(values) => row.with_values(values).ok(),
         Change::Setting(name, value) => row.with_values(&[(*name, *value)]).ok(),
         Change::Default(name) => row.with_default(name).ok(),
+        Change::Memory(bytes) => Some(Row { memory: Bytes(*bytes), ..row.clone() }),
         Change::Mount(option) => row.with_mount_option(option).ok(),
         Change::Ioprio(name) => Some(row.with_job(name, |job| job.ioprio = Ioprio::NONE)),
         Change::AllCores(name) => Some(row.with_job(name, |job| job.affinity = None)),

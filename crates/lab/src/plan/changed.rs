@@ -151,6 +151,7 @@ impl Row {
             && device(self) == device(other)
             && self.cgroups == other.cgroups
             && self.mount == other.mount
+            && self.memory == other.memory
             && self.jobs.len() == other.jobs.len()
             && self.jobs.iter().zip(&other.jobs).all(is_alike)
             && spec(self) == spec(other)

@@ -3,7 +3,7 @@
 use crate::file::File;
 use crate::filesystem::FileIo;
 use crate::pages::{ALL, PageIo};
-use crate::task::Task;
+use crate::task::{Task, Transfer};
 use cache::pages::Counts;
 use cache::readahead::Advice;
 
@@ -60,12 +60,11 @@ impl Task {
 
     /// Writes everything that is dirty to the disk.
     pub async fn sync(&self) {
-        self.enter_kernel().await;
-        self.compute(self.costs().system_call).await;
+        let number = self.enter_call(Transfer::FLUSH).await;
         if self.storage().has_files() {
             FileIo::of(self).sync_all().await;
         }
-        self.leave_kernel();
+        self.leave_call(number);
     }
 
     /// Drops everything that is cached and clean, as /proc/sys/vm/drop_caches does.

@@ -1,7 +1,7 @@
 //! The device itself has the time, or the host.
 
 use super::others::{bully, busiest_other, busiest_writer};
-use crate::explain::account::{Caller, Part};
+use crate::explain::account::{Caller, Commits, Part};
 use crate::explain::case::{Case, time, waits};
 use crate::explain::finding::{Finding, Remedy, Weight};
 use crate::metrics::CallKind;
@@ -56,6 +56,11 @@ fn shared(case: &Case, caller: &Caller) -> Option<Finding> {
         found.weight = Weight::Note;
     }
     found.culprit = other.or(found.culprit);
+    let trims = |it: &Caller| it.kind == CallKind::Trim && Some(&it.job) == found.culprit.as_ref();
+    if case.callers.iter().any(trims) {
+        // What is said of discards says it better.
+        return None;
+    }
     found.title = format!(
         "requests of {} are with the drive among those of {}",
         caller.job,
@@ -77,7 +82,7 @@ fn is_shared(caller: &Caller, part: &Part) -> bool {
 /// Calls that are to be under way at once reach the disk one after the other.
 fn one_by_one(case: &Case, caller: &Caller) -> Option<Finding> {
     case.row()?;
-    let at_once = caller.at_once();
+    let at_once = caller.at_once().max(case.asked_at_once(caller));
     let is_about = |it: &Part| matches!(it.layer, Layer::Device | Layer::Shared);
     if at_once < AT_ONCE || (case.mean_depth() as f64) * FEWER > at_once * 1000.0 {
         return None;
@@ -208,6 +213,15 @@ fn flushes(case: &Case, caller: &Caller) -> Option<Finding> {
         }
         (None, None) => format!("the disk flushes its cache {rate:.0} times a second"),
     };
+    let commits = commits_itself(caller) && writer.is_none() && other.is_none();
+    if commits {
+        found.title = format!(
+            "each {} of {} commits the journal: {}",
+            caller.kind.name(),
+            caller.job,
+            found.title
+        );
+    }
     if writer.is_none() && other.is_some() && !is_storm {
         found.suspect();
         found.remedies.extend(case.one_at_a_time());
@@ -218,11 +232,26 @@ fn flushes(case: &Case, caller: &Caller) -> Option<Finding> {
     found
         .remedies
         .push(Remedy::told("commit more at once: fewer calls of fsync, fdatasync, O_DSYNC"));
+    if commits {
+        found.remedies.push(Remedy::told(
+            "write over blocks that hold data: where a file grows, or what fallocate gave it is \
+             written for the first time, each sync needs a commit",
+        ));
+    }
     found.remedies.push(Remedy::told(
         "with a drive whose cache survives a power failure, and no other: echo 'write through' > \
          queue/write_cache",
     ));
     Some(found)
+}
+
+/// Whether most calls have a commit made, for changes of their own.
+fn commits_itself(caller: &Caller) -> bool {
+    let Commits { asked_by, handles, .. } = &caller.commits;
+    let own = |it: &Option<&u64>| it.copied().unwrap_or_default();
+    let asked = own(&asked_by.get(&Some(caller.job.clone())));
+    let made: u64 = handles.values().sum();
+    caller.calls < 2 * asked && made < 2 * own(&handles.get(&caller.job))
 }
 
 /// The device takes fewer commands than it could serve.

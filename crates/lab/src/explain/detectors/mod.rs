@@ -5,6 +5,7 @@ mod device;
 mod drive;
 mod idling;
 mod limits;
+mod memory;
 mod neighbours;
 mod others;
 mod settings;
@@ -17,13 +18,14 @@ use insight::Confidence;
 type Detector = fn(&Case) -> Vec<Finding>;
 
 /// All of them.
-const DETECTORS: [Detector; 6] = [
+const DETECTORS: [Detector; 7] = [
     settings::detect,
     idling::detect,
     limits::detect,
     neighbours::detect,
     device::detect,
     drive::detect,
+    memory::detect,
 ];
 
 /// The finding about what somebody has set.
@@ -104,10 +106,12 @@ pub const KNOWN: &[(&str, &str)] = &[
     ("priority-inversion", "a job waits for what somebody of a lower class has under way"),
     ("commit-waits-for-others", "a commit of the journal waits for data of somebody else"),
     ("behind-a-flood", "requests stand behind many of somebody else"),
+    ("behind-a-sync", "requests wait while what somebody else syncs is written"),
     ("starved-in-the-scheduler", "some calls are passed over for very long"),
     ("starved-in-the-drive", "a request is with the drive for very long while it serves others"),
     ("device-shared", "requests are with the drive among those of somebody who has more"),
     ("one-by-one", "asynchronous calls reach the disk one after the other"),
+    ("evicted", "somebody pushes out of memory what another reads again"),
     ("partial-writes", "writes read first what they do not cover"),
     ("streams-interleaved", "a disk that turns seeks between several readers at each request"),
     ("device-bound", "the device has the time; no scheduler changes that"),

@@ -1,6 +1,6 @@
 //! Others were served first: their data, their floods, their weights.
 
-use super::others::{bully, busiest_other};
+use super::others::{bully, busiest_other, syncer};
 use crate::explain::account::{Caller, Part};
 use crate::explain::actors::Actor;
 use crate::explain::case::{Case, time, waits};
@@ -24,6 +24,7 @@ pub fn detect(case: &Case) -> Vec<Finding> {
         let starved = starved(case, caller);
         findings.extend(weights.into_iter().chain(commit).chain(flood).chain(starved));
         findings.extend(inverted(case, caller));
+        findings.extend(synced(case, caller));
         findings.extend(unweighted(case, caller));
     }
     findings
@@ -114,6 +115,26 @@ fn flood(case: &Case, caller: &Caller) -> Option<Finding> {
     found.remedies.extend(case.tunables(&[("fifo_batch", 1)]));
     found.remedies.extend(case.fair_schedulers());
     found.remedies.extend(case.other_schedulers(&["kyber", "mq-deadline", "deadline"]));
+    Some(found)
+}
+
+/// Requests wait while the flusher and the journal write what somebody else wants on the disk.
+fn synced(case: &Case, caller: &Caller) -> Option<Finding> {
+    let is_writeback = |who: &str| case.is_flusher(who) || case.is_journal(who);
+    let is_about = |it: &Part| {
+        let is_in_the_way = waits(it.layer) || matches!(it.layer, Layer::Shared | Layer::Withheld);
+        let behind = it.behind.as_deref().is_some_and(is_writeback);
+        is_in_the_way && behind && it.who == caller.job
+    };
+    let syncer = syncer(case, caller)?;
+    let mut found = case.finding("behind-a-sync", caller, is_about)?;
+    found.title = format!("{} waits while what {syncer} syncs is written", caller.job);
+    found.mechanism = "sync and fsync have the flusher write at once what may have been dirty for \
+        long, whoever made it so. The scheduler takes that for as urgent as reads.";
+    found.remedies = case.fair_schedulers();
+    found.remedies.extend(case.plain_schedulers());
+    found.remedies.extend(case.setting("dirty_background_bytes", 4 << 20));
+    found.culprit = Some(syncer);
     Some(found)
 }
 

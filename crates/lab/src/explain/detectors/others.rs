@@ -24,6 +24,13 @@ pub fn busiest_writer(case: &Case, caller: &Caller) -> Option<String> {
     others.max_by_key(|it| written(it))
 }
 
+/// The other job whose calls of sync and fsync took longest, if there is one that makes any.
+pub fn syncer(case: &Case, caller: &Caller) -> Option<String> {
+    let is_it = |it: &&Caller| it.kind == CallKind::Sync && it.job != caller.job;
+    let others = case.callers.iter().filter(is_it).filter(|it| !case.is_kernel(&it.job));
+    others.max_by_key(|it| it.total).map(|it| it.job.clone())
+}
+
 fn other_jobs(case: &Case, caller: &Caller) -> impl Iterator<Item = String> {
     let mut names: Vec<String> = match case.recording() {
         Some(_) => case.callers.iter().map(|it| it.job.clone()).collect(),

@@ -1,5 +1,6 @@
 //! Requests under way and bios that are done: which request a bio was in, and when it went where.
 
+use super::holders::Holders;
 use super::queue::QueueHistory;
 use base::{Instant, Sector, Sectors};
 use block::bio::BioId;
@@ -19,6 +20,8 @@ pub struct Way {
     pub op: Op,
     /// How.
     pub flags: Flags,
+    /// Somebody waited for it when it was allocated.
+    pub is_sync: bool,
     /// First sector, when it was issued.
     pub sector: Sector,
     /// Length.
@@ -62,6 +65,8 @@ pub struct Bios {
     first: u64,
     /// Bios that had to wait for limits: whose, since when, and until when.
     released: BTreeMap<BioId, (ContextId, Instant, Instant)>,
+    /// Who holds requests.
+    pub holders: Holders,
     /// What the scheduler and the device did meanwhile.
     pub queue: QueueHistory,
 }
@@ -75,6 +80,7 @@ impl Bios {
             done: VecDeque::new(),
             first: 0,
             released: BTreeMap::new(),
+            holders: Holders::default(),
             queue: QueueHistory::new(depth),
         }
     }
@@ -88,7 +94,11 @@ impl Bios {
                     way.inserted.get_or_insert(event.at);
                 }
             }
-            (Action::Join { .. }, Some(id)) => drop(self.requests.remove(&id)),
+            (Action::Join { .. }, Some(id)) => {
+                if let Some(way) = self.requests.remove(&id) {
+                    self.holders.put(self.queue.owner(way.owner), way.is_sync);
+                }
+            }
             (Action::Dispatch(_), _) => self.queue.dispatch(event.at),
             (Action::Hold { reason, waits_for } | Action::HoldsBack { reason, waits_for }, _) => {
                 self.queue.hold(event.at, *reason, *waits_for);
@@ -129,7 +139,9 @@ impl Bios {
     }
 
     fn allocate(&mut self, event: &Event, id: RequestId) {
-        self.requests.insert(id, Way::of(event));
+        let way = Way::of(event);
+        self.holders.get(self.queue.owner(way.owner), way.owner, way.is_sync);
+        self.requests.insert(id, way);
     }
 
     fn issue(&mut self, event: &Event, id: RequestId) {
@@ -155,6 +167,7 @@ impl Bios {
 
     fn complete(&mut self, event: &Event, id: RequestId, issued: Instant) {
         let Some(mut way) = self.requests.remove(&id) else { return };
+        self.holders.put(self.queue.owner(way.owner), way.is_sync);
         // A flush that another command has served was never with the device itself.
         match way.issued {
             Some(_) => self.queue.end(event.at, way.owner, way.sectors),
@@ -188,6 +201,7 @@ impl Way {
             owner: event.context,
             op: event.op,
             flags: event.flags,
+            is_sync: block::bio::is_sync(event.op, event.flags),
             sector: event.sector,
             sectors: event.sectors,
             allocated: event.at,

@@ -4,6 +4,7 @@
 //! happened since the oldest call began that is not over.
 
 mod bios;
+mod holders;
 mod path;
 mod queue;
 mod tasks;
@@ -60,6 +61,8 @@ pub struct Calls<F> {
     open: BTreeMap<(ContextId, u64), Instant>,
     /// Tasks that sleep because writeback is throttled.
     throttled: Vec<ContextId>,
+    /// Tasks that sleep because all requests are taken, and who has most of them.
+    beggars: Vec<(ContextId, Option<ContextId>)>,
     /// Transactions that have been committed, or are, and when.
     commits: VecDeque<(Instant, Committed)>,
     until_tidy: u32,
@@ -78,6 +81,7 @@ impl<F: FnMut(Call)> Calls<F> {
             of_operation: BTreeMap::new(),
             open: BTreeMap::new(),
             throttled: Vec::new(),
+            beggars: Vec::new(),
             commits: VecDeque::new(),
             until_tidy: TIDY_AFTER,
             horizon: Instant::ZERO,
@@ -95,7 +99,9 @@ impl<F: FnMut(Call)> Calls<F> {
 
     fn sleeps(&mut self, event: &Event, what: SleepsFor) {
         let is_throttled = self.throttled.contains(&event.context);
-        let next = Doing::Sleeps { what, is_throttled, woken: None };
+        let begs = self.beggars.iter().position(|it| it.0 == event.context);
+        let holder = begs.and_then(|place| self.beggars.swap_remove(place).1);
+        let next = Doing::Sleeps { what, is_throttled, holder, woken: None };
         self.history(event.context).turn(event.at, None, next);
     }
 
@@ -176,7 +182,8 @@ impl<F: FnMut(Call)> Calls<F> {
 
 impl<F: FnMut(Call)> Observer for Calls<F> {
     fn meet(&mut self, who: &TaskInfo) {
-        let sleeps = Doing::Sleeps { what: SleepsFor::Task, is_throttled: false, woken: None };
+        let sleeps =
+            Doing::Sleeps { what: SleepsFor::Task, is_throttled: false, holder: None, woken: None };
         *self.history(who.context) = History::new(sleeps);
         self.bios.queue.meet(who.context, who.job, &who.name);
     }
@@ -187,6 +194,11 @@ impl<F: FnMut(Call)> Observer for Calls<F> {
         }
         match &event.action {
             Action::Throttled { .. } => self.throttled.push(event.context),
+            Action::Sleep => {
+                let holder = self.bios.holders.most(block::bio::is_sync(event.op, event.flags));
+                let holder = holder.filter(|it| *it != event.context);
+                self.beggars.push((event.context, holder));
+            }
             Action::Blocks(what) => self.sleeps(event, *what),
             Action::Wakes { by } => self.wakes(event, *by),
             Action::Runs => self.history(event.context).turn(event.at, None, Doing::Computes),

@@ -133,7 +133,7 @@ impl<'a> Walk<'a> {
             Doing::Computes => self.add(from, to, who, Layer::Computing, None),
             Doing::Waits => self.add(from, to, who, Layer::Core, None),
             Doing::Nothing => self.add(from, to, who, Layer::Task, None),
-            Doing::Sleeps { what, is_throttled, woken } => {
+            Doing::Sleeps { what, is_throttled, holder, woken } => {
                 let layer = layer_of(what, is_throttled);
                 match woken.filter(|_| follows(what)) {
                     Some(Woken::Bio(number)) => match self.bios.get(number) {
@@ -141,7 +141,7 @@ impl<'a> Walk<'a> {
                         _ => self.add(from, to, who, layer, None),
                     },
                     Some(Woken::By(other)) if self.may_follow(other) => self.task(other, from, to),
-                    _ => self.add(from, to, who, layer, None),
+                    _ => self.add(from, to, who, layer, holder),
                 }
             }
         }

@@ -44,7 +44,7 @@ struct Share {
 
 /// The tasks of a job that have one name, by number; or a task of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Owner {
+pub enum Owner {
     Named(usize),
     Task(ContextId),
 }
@@ -120,7 +120,8 @@ impl QueueHistory {
         });
     }
 
-    fn owner(&self, task: ContextId) -> Owner {
+    /// Whose a task is.
+    pub fn owner(&self, task: ContextId) -> Owner {
         let named = self.named.get(task.0 as usize).copied().flatten();
         named.map_or(Owner::Task(task), Owner::Named)
     }

@@ -17,6 +17,8 @@ pub enum Doing {
         what: SleepsFor,
         /// It sleeps for a request because writeback is throttled.
         is_throttled: bool,
+        /// Who has most of the requests, if it sleeps for one and that is somebody else.
+        holder: Option<ContextId>,
         /// Who ended it, and the bio that did if it was an interrupt.
         woken: Option<Woken>,
     },

@@ -395,6 +395,9 @@ pub struct ExplainOptions {
     /// Show the N slowest calls one by one, each with its critical path; of a recording, requests
     #[arg(long, value_name = "N", help_heading = "Output")]
     pub slow: Option<usize>,
+    /// Show a call with its critical path, by the task and number that it has in rows of --events
+    #[arg(long, value_name = "TASK:NUMBER", help_heading = "Output")]
+    pub call: Option<String>,
     /// Show histograms of the time in each layer: as bpftrace or bcc prints them, or as JSON
     /// [default form: bpftrace]
     #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true,

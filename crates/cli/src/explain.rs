@@ -11,6 +11,7 @@ use insight::histogram::{Form, Layers, Service};
 use lab::Error;
 use lab::World;
 use lab::experiment::input::{self, FileKind};
+use lab::explain::account::CallId;
 use lab::explain::focus::Focus;
 use lab::explain::{Explained, Options, explain as explain_plan, recorded};
 use lab::plan::Plan;
@@ -24,6 +25,8 @@ use std::path::Path;
 const TRIALS: usize = 2;
 /// The option that says which calls are looked at.
 const METRIC: &str = "--metric";
+/// The option that names a call.
+const CALL: &str = "--call";
 /// So many of the slowest calls of each row are on a page.
 const SLOWEST: usize = 5;
 
@@ -43,9 +46,16 @@ pub fn explain(asked: &ExplainOptions) -> Result<bool, Error> {
     let focus = focus(&plan)?;
     let trials = asked.trials.unwrap_or(TRIALS);
     let otherwise = plan.metric.as_ref().and_then(|figure| Focus::of(figure, METRIC).ok());
-    let options = Options { focus, otherwise, slowest: kept, trials };
+    let call = asked.call.as_ref().map(|it| CallId::parse(it, CALL)).transpose()?;
+    let options = Options { focus, otherwise, slowest: kept, call, trials };
     events_to.map_or(Ok(()), |_| events::check_plan(&plan))?;
     let explained = progress::with_bar(|progress| explain_plan(&plan, options, progress))?;
+    if let Some(text) =
+        asked.call.as_ref().filter(|_| explained.iter().all(|it| it.picked.is_none()))
+    {
+        let accepted = "TASK:NUMBER of a call in the rows of --events";
+        return Err(Error::bad(CALL, format!("there is no call {text}"), accepted));
+    }
     if let Some(file) = events_to {
         events::write(&plan, &plan.experiment.seeds[..1], file, true)?;
     }
@@ -133,6 +143,10 @@ fn is_recording(path: &Path, asked: &ExplainOptions) -> bool {
 }
 
 fn explain_recording(path: &Path, asked: &ExplainOptions) -> Result<bool, Error> {
+    if asked.call.is_some() {
+        let accepted = "--slow N, which shows its slowest requests";
+        return Err(Error::bad(CALL, "a recording has no calls", accepted));
+    }
     let json = Destination::asked("--json", asked.json.as_ref())?;
     let html = page_wanted(asked, json.as_ref())?;
     let mut shown = Shown::default();

@@ -73,6 +73,30 @@ fn what_is_no_recording_is_refused_in_one_line() {
     assert_eq!(output.status.code(), Some(2));
 }
 
+fn a_call_is_shown_by_the_number_that_rows_have() {
+    let directory = Directory::new("explain-call");
+    let explain = ["explain", "--trials", "0", "-s", "none"];
+    let of = |name: &str, value: &str| {
+        let options = [&explain[..], &[name, value], &DD[..], &["oflag=direct"]].concat();
+        options.into_iter().map(String::from).collect::<Vec<_>>()
+    };
+    let run =
+        |options: &[String]| directory.run(&options.iter().map(|it| &it[..]).collect::<Vec<_>>());
+    assert!(run(&of("--events", "e.csv")).status.success());
+    let rows = std::fs::read_to_string(directory.path().join("e.calls.csv")).unwrap();
+    let row: Vec<&str> = rows.lines().nth(8).unwrap().split(',').collect();
+    let output = run(&of("--call", &format!("{}:{}", row[0], row[2])));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let began = row[3].parse::<f64>().unwrap() / 1e9;
+    assert!(text.contains(&format!("write of dd at {began:.6} s took")), "{text}");
+    for bad in ["11", "11:x", "11:5000000"] {
+        let output = run(&of("--call", bad));
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert!(message.starts_with("paternoster: --call: ") && message.lines().count() == 1);
+    }
+}
+
 fn histograms_come_in_the_forms_that_people_know() {
     let directory = Directory::new("explain-hist");
     let of = |form: &str| {
@@ -138,6 +162,7 @@ pub fn tests() -> Vec<testing::Test> {
         [] => a_recording_is_explained_request_by_request,
             the_text_of_blkparse_is_explained_too,
             what_is_no_recording_is_refused_in_one_line,
+        a_call_is_shown_by_the_number_that_rows_have,
         histograms_come_in_the_forms_that_people_know,
         a_page_of_a_recording_has_its_findings_and_a_timeline,
             requests_and_calls_become_rows,

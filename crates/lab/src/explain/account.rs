@@ -1,6 +1,7 @@
 //! Calls added up: who called, how long it took, and where that time went.
 
 use super::focus::Only;
+use crate::error::Error;
 use crate::metrics::CallKind;
 use base::{Duration, Instant};
 use block::{CommitPhase, ContextId, Stage};
@@ -105,11 +106,39 @@ pub struct Part {
     pub first_for: Duration,
 }
 
+/// A call, as rows of `--events` name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallId {
+    /// The task that made it.
+    pub task: ContextId,
+    /// Its number among those of the task.
+    pub number: u64,
+}
+
+impl CallId {
+    /// Reads `TASK:NUMBER`; `place` is where that stands.
+    pub fn parse(text: &str, place: &str) -> Result<CallId, Error> {
+        let parts = text.split_once(':');
+        let parsed = parts.and_then(|(task, number)| {
+            Some(CallId { task: ContextId(task.parse().ok()?), number: number.parse().ok()? })
+        });
+        let accepted = "TASK:NUMBER, as in the rows of --events, such as 11:250";
+        parsed.ok_or_else(|| Error::bad(place, format!("\"{text}\""), accepted))
+    }
+
+    fn is_of(self, call: &Call) -> bool {
+        (self.task, self.number) == (call.task, call.token)
+    }
+}
+
 /// What is added up while a run goes on.
 #[derive(Debug)]
 pub struct Account {
     slowest: usize,
     only: Option<Only>,
+    /// A call that is wanted, by its task and number, and that call.
+    wanted: Option<CallId>,
+    picked: Option<Call>,
     callers: BTreeMap<(ContextId, CallKind), Sums>,
 }
 
@@ -130,7 +159,23 @@ struct Sums {
 impl Account {
     /// Keeps so many slow calls of each caller.
     pub fn new(slowest: usize) -> Account {
-        Account { slowest: slowest.max(SLOWEST), only: None, callers: BTreeMap::new() }
+        Account {
+            slowest: slowest.max(SLOWEST),
+            only: None,
+            wanted: None,
+            picked: None,
+            callers: BTreeMap::new(),
+        }
+    }
+
+    /// Keeps a call besides, if one is wanted.
+    pub fn picking(self, wanted: Option<CallId>) -> Account {
+        Account { wanted, ..self }
+    }
+
+    /// The call that was wanted, if there was such a one.
+    pub fn take_picked(&mut self) -> Option<Call> {
+        self.picked.take()
     }
 
     /// Takes note of these calls and no others.
@@ -141,6 +186,9 @@ impl Account {
     /// Takes note of a call.
     pub fn add(&mut self, call: Call) {
         let kind = CallKind::of(call.call);
+        if self.wanted.is_some_and(|it| it.is_of(&call)) {
+            self.picked = Some(call.clone());
+        }
         if self.only.as_ref().is_some_and(|it| !it.has(call.task, kind, call.took())) {
             return;
         }

@@ -15,7 +15,7 @@ use crate::parallel;
 use crate::plan::{Plan, Row};
 use crate::worlds;
 use crate::{RunResult, SchedulerSpec, World};
-use account::{Account, Caller};
+use account::{Account, CallId, Caller};
 use actors::Actors;
 use case::{Case, Of};
 use finding::Finding;
@@ -34,6 +34,8 @@ pub struct Options {
     pub otherwise: Option<Focus>,
     /// So many of the slowest calls are kept.
     pub slowest: usize,
+    /// A call that is kept besides.
+    pub call: Option<CallId>,
     /// So many seeds are run for each change that is tried; none, and none is.
     pub trials: usize,
 }
@@ -49,6 +51,8 @@ pub struct Explained {
     pub findings: Vec<Finding>,
     /// Who took part.
     pub actors: Actors,
+    /// The call that was to be kept, if there was such a one.
+    pub picked: Option<Call>,
     /// Which calls were looked at, if not all, in a sentence.
     pub looked_at: Option<String>,
     /// The figures that changes are to make better, if no program failed.
@@ -211,13 +215,16 @@ fn explain_rows(
 /// Says where the time of a row went; nothing is tried yet.
 fn examine(plan: &Plan, row: &Row, options: &Options, runs: &Runs<'_>) -> Result<Explained, Error> {
     let seed = plan.experiment.seeds[0];
-    let (result, tasks, account) = added_up(plan, row, seed, Account::new(options.slowest))?;
+    let account = Account::new(options.slowest).picking(options.call);
+    let (result, tasks, mut account) = added_up(plan, row, seed, account)?;
+    let picked = account.take_picked();
     let actors = Actors::of(row, &tasks, &account.tasks());
     let mut callers = named(account, &actors);
     let figures = trial::figures_of(&callers, options.focus.as_ref());
     let mut explained = Explained {
         figures: result.succeeded().then_some(figures),
         actors,
+        picked,
         looked_at: None,
         callers: Vec::new(),
         findings: Vec::new(),

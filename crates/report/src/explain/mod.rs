@@ -11,6 +11,7 @@ use insight::{Call, Segment};
 use lab::explain::Explained;
 use lab::explain::account::{Caller, Commits, Part};
 use lab::explain::finding::{Finding, Gain, Remedy, possessive};
+use lab::metrics::CallKind;
 use lab::plan::Plan;
 use lab::quantity::{Kind, human};
 use serde_json::{Value, json};
@@ -137,6 +138,11 @@ fn row(it: &Explained, slow: usize, style: &Style) -> String {
     }
     if slow > 0 {
         out.push_str(&slow_calls(it, slow, style));
+    }
+    if let Some(call) = &it.picked {
+        let (kind, who) = (CallKind::of(call.call).name(), it.actors.name(call.task));
+        let title = format!("  {}", call_title(kind, who, call, Instant::ZERO));
+        out.push_str(&call_text(it, &title, call, style));
     }
     out
 }
@@ -291,33 +297,36 @@ fn slow_calls(it: &Explained, slow: usize, style: &Style) -> String {
     let mut out = String::new();
     for (caller, call) in it.slowest(slow) {
         let title = format!("  {}", slow_title(caller, call, Instant::ZERO));
-        out.push_str(&format!("\n{}\n", style.painted(&title, Some(Paint::Heading))));
-        for commit in &call.commits {
-            out.push_str(&format!("    {}\n", commit_words(it, commit)));
-        }
-        let (pieces, others) = pieces(call);
-        for piece in pieces {
-            let whose = it.actors.name(piece.who);
-            let behind = piece.behind.map(|who| format!(" behind {}", it.actors.name(who)));
-            let stage = piece.stage.map(|stage| format!(" ({})", stage.name()));
-            let commit = piece.commit.map(|phase| format!(", commit: {}", phase.name()));
-            out.push_str(&format!(
-                "    +{:<10} {:>10}  {whose}: {}{}{}{}\n",
-                time(piece.from.saturating_since(call.entered).as_nanos()),
-                time(piece.length().as_nanos()),
-                piece.layer,
-                stage.unwrap_or_default(),
-                behind.unwrap_or_default(),
-                commit.unwrap_or_default()
-            ));
-        }
-        if others > call.took() / 100 {
-            out.push_str(&format!(
-                "    {:<11} {:>10}  shorter pieces\n",
-                "",
-                time(others.as_nanos())
-            ));
-        }
+        out.push_str(&call_text(it, &title, call, style));
+    }
+    out
+}
+
+/// A call piece by piece.
+fn call_text(it: &Explained, title: &str, call: &Call, style: &Style) -> String {
+    let mut out = String::new();
+    out.push_str(&format!("\n{}\n", style.painted(title, Some(Paint::Heading))));
+    for commit in &call.commits {
+        out.push_str(&format!("    {}\n", commit_words(it, commit)));
+    }
+    let (pieces, others) = pieces(call);
+    for piece in pieces {
+        let whose = it.actors.name(piece.who);
+        let behind = piece.behind.map(|who| format!(" behind {}", it.actors.name(who)));
+        let stage = piece.stage.map(|stage| format!(" ({})", stage.name()));
+        let commit = piece.commit.map(|phase| format!(", commit: {}", phase.name()));
+        out.push_str(&format!(
+            "    +{:<10} {:>10}  {whose}: {}{}{}{}\n",
+            time(piece.from.saturating_since(call.entered).as_nanos()),
+            time(piece.length().as_nanos()),
+            piece.layer,
+            stage.unwrap_or_default(),
+            behind.unwrap_or_default(),
+            commit.unwrap_or_default()
+        ));
+    }
+    if others > call.took() / 100 {
+        out.push_str(&format!("    {:<11} {:>10}  shorter pieces\n", "", time(others.as_nanos())));
     }
     out
 }
@@ -336,9 +345,14 @@ fn commit_words(it: &Explained, commit: &Committed) -> String {
 
 /// Which of the slow calls it is.
 pub(crate) fn slow_title(caller: &Caller, call: &Call, begin: Instant) -> String {
+    call_title(caller.kind.name(), &caller.job, call, begin)
+}
+
+/// Which call it is: of what kind, whose, when, and how long it took.
+fn call_title(kind: &str, who: &str, call: &Call, begin: Instant) -> String {
     let began = call.entered.saturating_since(begin).as_nanos() as f64 / 1e9;
     let took = time(call.took().as_nanos());
-    format!("{} of {} at {began:.6} s took {took}", caller.kind.name(), caller.job)
+    format!("{kind} of {who} at {began:.6} s took {took}")
 }
 
 /// The pieces of a call that take longest, in order, where alike ones follow each other as one; and

@@ -30,11 +30,17 @@ fn said<'a>(text: &'a str, key: &str) -> &'a str {
     line.and_then(|it| it.strip_suffix('"')).unwrap_or_else(|| panic!("no {key}"))
 }
 
+/// What the command asks for.
+fn asked(plan: &Plan, trials: usize) -> Options {
+    let otherwise = plan.metric.as_ref().and_then(|it| Focus::of(it, "test").ok());
+    Options { trials, otherwise, ..Options::default() }
+}
+
 /// Explains the row that is called so.
 fn row_called(plan: &Plan, label: &str, trials: usize) -> Explained {
     let row = plan.rows.iter().find(|it| label_of(&it.spec, &it.axes) == label);
     let row = row.unwrap_or_else(|| panic!("no row {label}"));
-    explain_row(plan, row, Options { trials, ..Options::default() }).unwrap()
+    explain_row(plan, row, asked(plan, trials)).unwrap()
 }
 
 fn causes(it: &Explained) -> Vec<&Finding> {
@@ -80,9 +86,7 @@ fn what_strangers_made_up_is_found_first() {
         if !text.starts_with("# cause") {
             return None;
         }
-        let otherwise = plan.metric.as_ref().and_then(|it| Focus::of(it, "test").ok());
-        let asked = Options { trials: 1, otherwise, ..Options::default() };
-        let explained = explain_row(&plan, &plan.rows[0], asked).unwrap();
+        let explained = explain_row(&plan, &plan.rows[0], asked(&plan, 1)).unwrap();
         let first = causes(&explained).first().map_or(("nothing", ""), |it| (it.name, &it.victim));
         (first != (said(&text, "cause"), said(&text, "victim"))).then(|| format!("{first:?}"))
     });

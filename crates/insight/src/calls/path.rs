@@ -29,6 +29,8 @@ pub struct Segment {
     pub behind: Option<ContextId>,
     /// It is the time of a request that reads.
     pub is_read: bool,
+    /// Whoever calls waits for a lock that somebody else holds meanwhile.
+    pub is_locked: bool,
     /// The phase of the commit that is waited for, if one is.
     pub commit: Option<CommitPhase>,
     /// What the device did for the request that it had, if its model says so.
@@ -52,6 +54,8 @@ pub struct Walk<'a> {
     followed: Vec<ContextId>,
     /// What is added now is the time of a request that reads.
     reads: bool,
+    /// What is added now is done by somebody who holds a lock that is waited for.
+    locked: bool,
     /// What is added now is of this phase of a commit.
     commit: Option<CommitPhase>,
     /// The device did this for the request.
@@ -69,6 +73,7 @@ impl<'a> Walk<'a> {
             bios,
             followed: Vec::new(),
             reads: false,
+            locked: false,
             commit: None,
             stage: None,
             commits: Vec::new(),
@@ -140,7 +145,12 @@ impl<'a> Walk<'a> {
                         Some(bio) if bio.done > from => self.bio(bio, who, from, to),
                         _ => self.add(from, to, who, layer, None),
                     },
-                    Some(Woken::By(other)) if self.may_follow(other) => self.task(other, from, to),
+                    Some(Woken::By(other)) if self.may_follow(other) => {
+                        let outer = self.locked;
+                        self.locked |= what == SleepsFor::Lock;
+                        self.task(other, from, to);
+                        self.locked = outer;
+                    }
                     _ => self.add(from, to, who, layer, holder),
                 }
             }
@@ -221,8 +231,8 @@ impl<'a> Walk<'a> {
         if from >= to {
             return;
         }
-        let Walk { reads: is_read, commit, stage, .. } = *self;
-        let piece = Segment { from, to, who, layer, behind, is_read, commit, stage };
+        let Walk { reads: is_read, locked: is_locked, commit, stage, .. } = *self;
+        let piece = Segment { from, to, who, layer, behind, is_read, is_locked, commit, stage };
         match self.path.last_mut() {
             Some(last) if *last == (Segment { to: last.to, from: last.from, ..piece }) => {
                 last.to = to;

@@ -86,6 +86,9 @@ pub struct Part {
     /// Of that, with requests that read.
     #[serde(skip)]
     pub reading: Duration,
+    /// Of that, while whoever calls waits for a lock.
+    #[serde(skip)]
+    pub locked: Duration,
     /// Of that, what the device did meanwhile, if its model says so.
     #[serde(
         rename = "stages_ns",
@@ -252,6 +255,7 @@ fn add_named(
         behind,
         time: Duration::ZERO,
         reading: Duration::ZERO,
+        locked: Duration::ZERO,
         stages: BTreeMap::new(),
         calls: 0,
         longest: Duration::ZERO,
@@ -259,6 +263,7 @@ fn add_named(
     });
     it.time += part.time;
     it.reading += part.reading;
+    it.locked += part.locked;
     add_each(&mut it.stages, &part.stages);
     it.calls += part.calls;
     it.longest = it.longest.max(part.longest);
@@ -296,6 +301,7 @@ impl Sums {
             let of = of_call.entry(key).or_insert_with(|| OfCall::at(it));
             of.time += it.length();
             of.reading += if it.is_read { it.length() } else { Duration::ZERO };
+            of.locked += if it.is_locked { it.length() } else { Duration::ZERO };
             if let Some(stage) = it.stage {
                 *of.stages.entry(stage).or_default() += it.length();
             }
@@ -309,6 +315,7 @@ impl Sums {
             let part = self.parts.entry(key).or_insert_with(new);
             part.time += of.time;
             part.reading += of.reading;
+            part.locked += of.locked;
             add_each(&mut part.stages, &of.stages);
             part.calls += 1;
             part.longest = part.longest.max(of.time);
@@ -356,6 +363,10 @@ impl Sums {
     fn into_caller(self, job: String, kind: CallKind, named: Named, commits: Commits) -> Caller {
         let mut parts: Vec<Part> = named.into_values().collect();
         parts.sort_by_key(|it| std::cmp::Reverse(it.time));
+        for part in &mut parts {
+            // Of a call with several tasks each that it is behind counts.
+            part.calls = part.calls.min(self.calls);
+        }
         let latency = self.by_layer.get(&None).cloned().unwrap_or_default();
         Caller {
             job,
@@ -378,6 +389,7 @@ impl Sums {
 struct OfCall {
     time: Duration,
     reading: Duration,
+    locked: Duration,
     stages: BTreeMap<Stage, Duration>,
     first: Instant,
     first_for: Duration,
@@ -386,8 +398,8 @@ struct OfCall {
 impl OfCall {
     fn at(piece: &Segment) -> OfCall {
         let (first, first_for) = (piece.from, piece.length());
-        let (time, reading, stages) = (Duration::ZERO, Duration::ZERO, BTreeMap::new());
-        OfCall { time, reading, stages, first, first_for }
+        let (zero, stages) = (Duration::ZERO, BTreeMap::new());
+        OfCall { time: zero, reading: zero, locked: zero, stages, first, first_for }
     }
 }
 
@@ -399,6 +411,7 @@ impl Part {
             behind: None,
             time: Duration::ZERO,
             reading: Duration::ZERO,
+            locked: Duration::ZERO,
             stages: BTreeMap::new(),
             calls: 0,
             longest: Duration::ZERO,

@@ -11,6 +11,7 @@ use crate::scheduler_spec::SchedulerSpec;
 use base::{Duration, Instant};
 use block::{Ioprio, IoprioClass, Shape};
 use insight::{Confidence, Layer};
+use machine::task::Advice;
 use programs::fio::{Engine, Fio, Job};
 
 /// A part of somebody's time that is less than this is not worth a word.
@@ -125,6 +126,22 @@ impl<'a> Case<'a> {
         let depths = fio.filter(|it| it.engine.is_asynchronous()).filter(serial);
         let asked = depths.map(|it| it.queue.depth).max().unwrap_or(0);
         if caller.at_once() < BACK_TO_BACK { 0.0 } else { f64::from(asked) }
+    }
+
+    /// Whether a job of fio says that it reads here and there.
+    pub fn advises_random(&self, name: &str) -> bool {
+        let parts = self.planned(name).flat_map(|it| it.program.parts());
+        let fio = parts.filter_map(|it| it.downcast::<Fio>()).flat_map(Fio::jobs);
+        { fio }.any(|it| !it.durability.direct && it.caching.hint == Some(Advice::Random))
+    }
+
+    /// Another job that computes while a caller wants a core: one that makes no calls, or the only
+    /// one.
+    pub fn computing(&self, caller: &Caller) -> Option<String> {
+        let others = || self.jobs().map(|it| &it.name).filter(|it| **it != caller.job);
+        let calls = |name: &String| self.callers.iter().any(|it| it.job == *name);
+        let only = || others().next().filter(|_| others().count() == 1);
+        others().find(|it| !calls(it)).or_else(only).cloned()
     }
 
     /// Whether a job reads and writes past the page cache, as far as that is known.

@@ -129,13 +129,15 @@ impl Finding {
     }
 
     /// What it counts for among others of its weight: the time that passes, twice where a change is
-    /// known to help. What is seen in a run goes before what only a trial bears out.
+    /// known to help, and a little more where it helps much. What is seen in a run goes before what
+    /// only a trial bears out.
     pub fn counts(&self) -> Duration {
-        let times = if self.has_gain() { 2 } else { 1 };
         let gains = self.remedies.iter().filter_map(|it| it.gain.as_ref());
-        let is_borne_out = gains.map(|it| it.times[0]).fold(0.0, f64::max) >= BORNE_OUT;
-        let is_guess = self.suspected && !self.is_setting() && !is_borne_out;
-        self.passes * times * (if is_guess { 4 } else { 5 })
+        let best = gains.map(|it| it.times[0]).fold(1.0, f64::max);
+        let is_guess = self.suspected && !self.is_setting() && best < BORNE_OUT;
+        let worth = if best > 1.0 { 2.1 - 0.1 / best } else { 1.0 };
+        let worth = worth * if is_guess { 0.8 } else { 1.0 };
+        Duration::from_nanos((self.passes.as_nanos() as f64 * worth) as u64)
     }
 
     /// The same is so for somebody else.
@@ -150,11 +152,6 @@ impl Finding {
     /// It is about what somebody has set, and holds only if the default is better.
     pub fn is_setting(&self) -> bool {
         self.name == super::detectors::SETTING
-    }
-
-    /// Whether a change was tried that helps.
-    pub fn has_gain(&self) -> bool {
-        self.remedies.iter().any(|it| it.gain.is_some())
     }
 
     /// Whether it is more than a note.

@@ -25,11 +25,24 @@ const CHOSEN: f64 = 4.0;
 const BLAME: f64 = 2.0;
 /// And so is, of what is only suspected, without whom they are so many times shorter.
 const PLAIN: f64 = 3.0;
+/// Who loses less than one of so many parts of what another wins pays no price.
+const LITTLE: u64 = 50;
 /// If it is about this part of their time.
 const MOST: f64 = 0.5;
 
-/// The mean of calls, or the figure that was asked for, by job and kind.
-pub type Figures = BTreeMap<Victim, Duration>;
+/// What came of calls.
+#[derive(Clone, Copy, Debug)]
+pub struct Figure {
+    /// Their mean, or the figure that was asked for.
+    value: Duration,
+    /// What all of them took.
+    total: Duration,
+    /// How many there were.
+    calls: u64,
+}
+
+/// What came of calls, by job and kind.
+pub type Figures = BTreeMap<Victim, Figure>;
 /// A job and a kind of calls.
 type Victim = (String, CallKind);
 
@@ -161,7 +174,10 @@ fn run(plan: &Plan, row: &Row, seed: u64, focus: Option<&Focus>) -> Result<Optio
 /// The figures of callers.
 pub fn figures_of(callers: &[Caller], focus: Option<&Focus>) -> Figures {
     let value = |it: &Caller| focus.map_or(it.mean(), |focus| focus.value(it));
-    callers.iter().map(|it| ((it.job.clone(), it.kind), value(it))).collect()
+    // Who asks for a figure does not mind what becomes of others.
+    let total = |it: &Caller| if focus.is_some() { Duration::ZERO } else { it.total };
+    let figure = |it: &Caller| Figure { value: value(it), total: total(it), calls: it.calls };
+    callers.iter().map(|it| ((it.job.clone(), it.kind), figure(it))).collect()
 }
 
 /// Says of each remedy what came of it; causes without one that helps are notes.
@@ -267,8 +283,11 @@ fn keep_what_helps(finding: &mut Finding) {
     {
         let [before, after] = [gain.before, gain.after].map(time);
         finding.evidence.push(format!("without {culprit}, {before} becomes {after}: tried"));
-        let limit = format!("limit {culprit}, or run it at another time");
-        finding.remedies.push(Remedy::told(limit));
+        // Who is limited already is not to be limited more.
+        if finding.name != "limit-reached" {
+            let limit = format!("limit {culprit}, or run it at another time");
+            finding.remedies.push(Remedy::told(limit));
+        }
     }
     let times = |it: &Remedy| it.gain.as_ref().map_or(0.0, |it| it.times[0]);
     finding.remedies.sort_by(|one, other| times(other).total_cmp(&times(one)));
@@ -284,7 +303,7 @@ fn note_trade_off(finding: &mut Finding) -> bool {
     if is_dear {
         let [before, after] = [gain.before, gain.after].map(time);
         let line = format!(
-            "with the default {before} becomes {after}, and calls of {job} become {longer:.1} \
+            "with the default {before} becomes {after}, and {job} become {longer:.1} \
              times longer: tried"
         );
         finding.evidence.push(line);
@@ -311,12 +330,15 @@ fn gain(before: &[Option<Figures>], after: &[Option<Figures>], victim: &Victim) 
     let all_before: Vec<&Figures> = before.iter().map(Option::as_ref).collect::<Option<_>>()?;
     let all_after: Vec<&Figures> = after.iter().map(Option::as_ref).collect::<Option<_>>()?;
     let of = |figures: &[&Figures]| -> Option<Vec<Duration>> {
-        figures.iter().map(|it| it.get(victim).copied()).collect()
+        figures.iter().map(|it| it.get(victim).map(|it| it.value)).collect()
     };
     let (before, after) = (of(&all_before)?, of(&all_after)?);
     let nanos = |it: &Duration| it.as_nanos().max(1) as f64;
-    let times: Vec<f64> =
-        before.iter().zip(&after).map(|(one, other)| nanos(one) / nanos(other)).collect();
+    let is_moved = all_before.iter().zip(&all_after).map(|(one, other)| moved(one, other, victim));
+    let times = before.iter().zip(&after).zip(is_moved);
+    let times: Vec<f64> = times
+        .map(|((one, other), moved)| if moved { 1.0 } else { nanos(one) / nanos(other) })
+        .collect();
     let mean = |all: &[Duration]| {
         let sum: u64 = all.iter().map(|it| it.as_nanos()).sum();
         Duration::from_nanos(sum / all.len().max(1) as u64)
@@ -332,13 +354,34 @@ fn gain(before: &[Option<Figures>], after: &[Option<Figures>], victim: &Victim) 
     })
 }
 
-/// Whose calls become how many times longer, in the mean of seeds.
+/// Whether what some calls win is lost by other calls of the same job, at least by half.
+fn moved(before: &Figures, after: &Figures, victim: &Victim) -> bool {
+    let others = |all: &Figures| -> Option<f64> {
+        let calls = all.get(victim)?.calls.max(1) as f64;
+        let its = all.iter().filter(|(key, _)| key.0 == victim.0 && key.1 != victim.1);
+        Some(its.map(|(_, it)| it.total.as_nanos() as f64).sum::<f64>() / calls)
+    };
+    let mean = |all: &Figures| -> Option<f64> {
+        let it = all.get(victim)?;
+        Some(it.total.as_nanos() as f64 / it.calls.max(1) as f64)
+    };
+    let difference = |of: &dyn Fn(&Figures) -> Option<f64>| Some(of(before)? - of(after)?);
+    let (won, lost) = (difference(&mean), difference(&others).map(|it| -it));
+    won.zip(lost).is_some_and(|(won, lost)| lost > 0.0 && 2.0 * lost >= won)
+}
+
+/// Whose calls become how many times longer, in the mean of seeds. What is lost with them is no
+/// price if it is little beside what the victim wins.
 fn price(before: &[&Figures], after: &[&Figures], victim: &Victim) -> Option<(String, f64)> {
     let sum = |all: &[&Figures], key: &Victim| -> u64 {
-        all.iter().filter_map(|it| it.get(key)).map(|it| it.as_nanos()).sum()
+        all.iter().filter_map(|it| it.get(key)).map(|it| it.value.as_nanos()).sum()
     };
     let longer = |key: &Victim| sum(after, key) as f64 / sum(before, key).max(1) as f64;
-    let others = before.first()?.keys().filter(|it| it.0 != victim.0);
-    let worst = others.map(|it| (it.0.clone(), longer(it))).max_by(|a, b| a.1.total_cmp(&b.1));
+    let won = sum(before, victim).saturating_sub(sum(after, victim));
+    let is_felt = |it: &&Victim| sum(after, it).saturating_sub(sum(before, it)) * LITTLE >= won;
+    let others = before.first()?.keys().filter(|it| it.0 != victim.0).filter(is_felt);
+    let worst = others
+        .map(|it| (format!("{}s of {}", it.1.name(), it.0), longer(it)))
+        .max_by(|a, b| a.1.total_cmp(&b.1));
     worst.filter(|it| it.1 >= LEAST)
 }

@@ -281,7 +281,7 @@ fn gain_text(gain: &Gain) -> String {
     let seeds = if gain.seeds == 1 { "seed" } else { "seeds" };
     let price = match &gain.price {
         Some((job, longer)) => {
-            format!("; calls of {job} become {} times longer", human(*longer, Kind::Count))
+            format!("; {job} become {} times longer", human(*longer, Kind::Count))
         }
         None => String::new(),
     };

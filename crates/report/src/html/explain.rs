@@ -132,7 +132,8 @@ fn findings(it: &Explained, run: Option<usize>) -> Vec<Finding> {
     it.findings.iter().map(|found| finding(&label, found, run.map(place))).collect()
 }
 
-/// What was found; `place` says where on a timeline something is that begins then and takes so long.
+/// What was found; `place` says where on a timeline something is that begins then and lasts so
+/// long.
 pub(super) fn finding(
     label: &str,
     found: &Found,

@@ -64,6 +64,7 @@ fn call(life: &Life) -> Call {
         layer,
         behind: None,
         is_read: false,
+        is_locked: false,
         commit: None,
         stage: None,
     };

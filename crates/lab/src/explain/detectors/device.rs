@@ -8,6 +8,8 @@ use crate::metrics::CallKind;
 use base::Duration;
 use insight::Layer;
 
+/// Reads of fewer bytes than this are short for who reads in sequence.
+const SHORT: u64 = 16 << 10;
 /// Who is with the device among others for this part of its time is slowed down by them.
 const SHARED: f64 = 0.4;
 /// From this part on the device has the time.
@@ -198,6 +200,9 @@ fn starved(case: &Case, caller: &Caller) -> Option<Finding> {
 
 /// The device flushes its cache most of the time.
 fn flushes(case: &Case, caller: &Caller) -> Option<Finding> {
+    if caller.kind == CallKind::Read {
+        return None;
+    }
     let mut found = case.finding("flushes", caller, |it| it.layer == Layer::Flush)?;
     let rate = case.flush_rate();
     let writer = busiest_writer(case, caller);
@@ -276,6 +281,9 @@ fn readahead(case: &Case, caller: &Caller) -> Option<Finding> {
     let disk = &case.result()?.disk;
     let mean = disk.read_bytes.0 / disk.reads.max(1);
     let in_sequence = disk.sequential * 2 > disk.commands;
+    if in_sequence && mean <= SHORT && case.advises_random(&caller.job) {
+        return unasked(case, caller, mean);
+    }
     let is_by_window = mean <= (window.max(4) as u64) << 10 && mean * 2 > (window as u64) << 10;
     if caller.kind != CallKind::Read || !in_sequence || !is_by_window {
         return None;
@@ -288,6 +296,20 @@ fn readahead(case: &Case, caller: &Caller) -> Option<Finding> {
     found.mechanism = "A reader in sequence waits for each window that was not asked for early \
         enough. Longer windows are fewer commands, with more under way meanwhile.";
     found.remedies = case.setting("read_ahead_kb", window.max(64) * 4).into_iter().collect();
+    Some(found)
+}
+
+/// A program reads in sequence, and has said that it would not.
+fn unasked(case: &Case, caller: &Caller, mean: u64) -> Option<Finding> {
+    let is_about = |it: &Part| matches!(it.layer, Layer::Device | Layer::Shared | Layer::Page);
+    let mut found =
+        case.finding("readahead", caller, is_about).filter(|_| caller.kind == CallKind::Read)?;
+    found.title = format!("{} reads in sequence, and nothing is read ahead for it", caller.job);
+    found.evidence.push(format!("reads of {} KiB on average", mean >> 10));
+    found.mechanism = "The program says that it reads here and there (POSIX_FADV_RANDOM). The \
+        kernel believes that, and reads what each call asks for, one after the other.";
+    found.remedies.push(Remedy::told("leave POSIX_FADV_RANDOM away (fio: fadvise_hint=1)"));
+    found.remedies.push(Remedy::told("longer calls"));
     Some(found)
 }
 
@@ -343,6 +365,11 @@ fn host(case: &Case, caller: &Caller) -> Option<Finding> {
     found.title = format!("{} waits for a core", caller.job);
     found.mechanism = "All cores that it may use compute: for programs, for the block layer, for \
         interrupts. Then requests reach the disk later than it could serve them.";
+    found.culprit = case.computing(caller);
+    if let Some(other) = &found.culprit {
+        found.title = format!("{} waits for a core on which {other} computes", caller.job);
+        found.remedies.push(Remedy::told(format!("other cores for {other}, or nice -n 19")));
+    }
     found.remedies.push(Remedy::told("more cores, cheaper calls (io_uring, larger blocks)"));
     found.remedies.extend(case.plain_schedulers());
     Some(found)

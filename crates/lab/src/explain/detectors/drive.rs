@@ -77,7 +77,7 @@ fn cached(case: &Case, caller: &Caller) -> Option<Finding> {
     let writer = busiest_writer(case, caller)?;
     found.title = format!("{} waits for the drive to write what {writer} gave it", caller.job);
     found.mechanism = "A drive acknowledges writes that are in its cache. Until they are on the \
-        medium, they take the place and the time of whoever comes next, whatever the scheduler does.";
+        medium, they take the place and the time of whoever comes next, under every scheduler.";
     found.remedies = case.fair_schedulers();
     found.remedies.push(Remedy::told(format!("limit what {writer} writes (wbps of io.max)")));
     found.culprit = Some(writer);

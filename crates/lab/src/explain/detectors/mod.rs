@@ -5,6 +5,7 @@ mod device;
 mod drive;
 mod idling;
 mod limits;
+mod locks;
 mod memory;
 mod neighbours;
 mod others;
@@ -18,7 +19,7 @@ use insight::Confidence;
 type Detector = fn(&Case) -> Vec<Finding>;
 
 /// All of them.
-const DETECTORS: [Detector; 7] = [
+const DETECTORS: [Detector; 8] = [
     settings::detect,
     idling::detect,
     limits::detect,
@@ -26,6 +27,7 @@ const DETECTORS: [Detector; 7] = [
     device::detect,
     drive::detect,
     memory::detect,
+    locks::detect,
 ];
 
 /// The finding about what somebody has set.
@@ -122,6 +124,7 @@ pub const KNOWN: &[(&str, &str)] = &[
     ("readahead", "a reader in sequence waits for each short window"),
     ("discards", "reads wait behind discards"),
     ("scheduler-cost", "the scheduler costs more than the device takes"),
+    ("lock-held", "somebody holds a lock of a file or directory while it writes"),
     ("host-full", "tasks wait for a core"),
 ];
 

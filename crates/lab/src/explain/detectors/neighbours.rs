@@ -170,7 +170,12 @@ fn little_weight(case: &Case, caller: &Caller) -> Option<Finding> {
     found.title = format!("{} has a weight of {own}, and {name} one of {weight}", caller.job);
     found.mechanism = "The scheduler shares the disk out by weight: more weight is more of it. \
         That is the other way round than nice values.";
-    let file = if case.row()?.cgroup_writeback { "io.weight" } else { "blkio.weight" };
+    let file = match (case.row()?.cgroup_writeback, case.scheduler()) {
+        (true, "bfq") => "io.bfq.weight",
+        (false, "bfq") => "blkio.bfq.weight",
+        (true, _) => "io.weight",
+        (false, _) => "blkio.weight",
+    };
     let more = format!("{weight} in {file} of {}, if it matters as much", caller.job);
     found.remedies.push(Remedy::tried(more, Change::Weight(job.group.clone(), weight)));
     found.culprit = Some(name);

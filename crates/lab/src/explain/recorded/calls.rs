@@ -112,8 +112,8 @@ fn path_of(life: &Life, behind: Option<ContextId>) -> Vec<Segment> {
     let mut add = |layer: Layer, time: Duration, behind: Option<ContextId>| {
         if !time.is_zero() {
             let (to, who, is_read) = (from + time, life.context, life.op == Op::Read);
-            let (commit, stage) = (None, None);
-            path.push(Segment { from, to, who, layer, behind, is_read, commit, stage });
+            let (is_locked, commit, stage) = (false, None, None);
+            path.push(Segment { from, to, who, layer, behind, is_read, is_locked, commit, stage });
             from += time;
         }
     };

@@ -1,4 +1,4 @@
-//! How fast guests are: `speed [RUNS]` prints requests in a second of real time, and how much
+//! How fast guests are: `guest_speed [RUNS]` prints requests in a second of real time, and how much
 //! faster than its disk a guest is, as the best of that many runs of each load; and what a request
 //! costs in processor time, guest and all, which depends less on what else the machine does.
 //!

@@ -2,7 +2,7 @@
 
 use super::account::{Caller, Part};
 use super::actors::{Actor, Actors};
-use super::finding::{Change, Finding, Remedy, Weight};
+use super::finding::{BOOT, Change, Finding, Remedy, Weight};
 use super::recorded::Known;
 use crate::plan::{PlannedJob, Row};
 use crate::quantity::{Kind, human};
@@ -396,8 +396,8 @@ impl<'a> Case<'a> {
             // One of the other block layer needs another boot.
             let command = match sched::shape_of(name) {
                 shape if shape == own => echo,
-                Some(Shape::Multi) => format!("boot with scsi_mod.use_blk_mq=1, and {echo}"),
-                _ => format!("boot with scsi_mod.use_blk_mq=0, and {echo}"),
+                Some(Shape::Multi) => format!("{BOOT} scsi_mod.use_blk_mq=1, and {echo}"),
+                _ => format!("{BOOT} scsi_mod.use_blk_mq=0, and {echo}"),
             };
             Remedy::tried(command, Change::Scheduler(name.to_string()))
         };

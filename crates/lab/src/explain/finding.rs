@@ -73,6 +73,8 @@ pub struct Remedy {
     pub gain: Option<Gain>,
 }
 
+/// How a change begins that needs other parameters of the kernel.
+pub const BOOT: &str = "boot with";
 /// A change that makes calls so many times shorter shows that a guess was right.
 const BORNE_OUT: f64 = 3.0;
 
@@ -164,6 +166,11 @@ impl Remedy {
     /// One that the simulator can try.
     pub fn tried(command: impl Into<String>, change: Change) -> Remedy {
         Remedy { command: command.into(), change: Some(change), gain: None }
+    }
+
+    /// Whether the kernel has to be started with other parameters.
+    pub fn needs_reboot(&self) -> bool {
+        self.command.starts_with(BOOT)
     }
 
     /// One that it cannot.

@@ -27,6 +27,8 @@ const BLAME: f64 = 2.0;
 const PLAIN: f64 = 3.0;
 /// Who loses less than one of so many parts of what another wins pays no price.
 const LITTLE: u64 = 50;
+/// Who is to reboot wants so many times as much for it.
+const REBOOT: f64 = 2.0;
 /// If it is about this part of their time.
 const MOST: f64 = 0.5;
 
@@ -289,7 +291,8 @@ fn keep_what_helps(finding: &mut Finding) {
             finding.remedies.push(Remedy::told(limit));
         }
     }
-    let times = |it: &Remedy| it.gain.as_ref().map_or(0.0, |it| it.times[0]);
+    let dear = |it: &Remedy| if it.needs_reboot() { REBOOT } else { 1.0 };
+    let times = |it: &Remedy| it.gain.as_ref().map_or(0.0, |gain| gain.times[0] / dear(it));
     finding.remedies.sort_by(|one, other| times(other).total_cmp(&times(one)));
 }
 

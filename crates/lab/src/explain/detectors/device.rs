@@ -6,6 +6,7 @@ use crate::explain::case::{Case, time, waits};
 use crate::explain::finding::{Finding, Remedy, Weight};
 use crate::metrics::CallKind;
 use base::Duration;
+use block::Stage;
 use insight::Layer;
 
 /// Reads of fewer bytes than this are short for who reads in sequence.
@@ -70,6 +71,18 @@ fn shared(case: &Case, caller: &Caller) -> Option<Finding> {
     );
     found.mechanism = "The scheduler gives the drive all it takes. There requests of all stand in \
         one queue, where no scheduler, weight or priority reaches them.";
+    let parts = caller.parts.iter().filter(|it| is_about(it));
+    let admitted = parts.filter_map(|it| it.stages.get(&Stage::Budget));
+    let waits = admitted.fold(Duration::ZERO, |sum, it| sum + *it);
+    if waits * 2 > found.cost {
+        found.title = format!(
+            "{} uses up the rate of the volume, and {} waits",
+            found.culprit.as_deref().unwrap_or("another job"),
+            caller.job
+        );
+        found.mechanism = "The volume admits so many commands or bytes a second, whoever they are \
+            of. What one takes beyond its part is taken from the others.";
+    }
     found.remedies = case.fair_schedulers();
     found.remedies.extend(case.other_schedulers(&["kyber"]));
     found.remedies.extend(case.one_at_a_time());
@@ -84,9 +97,14 @@ fn is_shared(caller: &Caller, part: &Part) -> bool {
 /// Calls that are to be under way at once reach the disk one after the other.
 fn one_by_one(case: &Case, caller: &Caller) -> Option<Finding> {
     case.row()?;
-    let at_once = caller.at_once().max(case.asked_at_once(caller));
+    let asked = case.asked_at_once(caller);
+    // Who is served one by one has no more commands than calls under way.
+    let (at_once, depth) = match asked > caller.at_once() {
+        true => (asked, caller.at_once()),
+        false => (caller.at_once(), case.mean_depth() as f64 / 1000.0),
+    };
     let is_about = |it: &Part| matches!(it.layer, Layer::Device | Layer::Shared);
-    if at_once < AT_ONCE || (case.mean_depth() as f64) * FEWER > at_once * 1000.0 {
+    if at_once < AT_ONCE || depth * FEWER > at_once {
         return None;
     }
     let is_asynchronous = case.job_is_asynchronous(&caller.job);
@@ -97,10 +115,9 @@ fn one_by_one(case: &Case, caller: &Caller) -> Option<Finding> {
     found.weight = Weight::Cause;
     found.culprit = None;
     found.title = format!(
-        "{} has {at_once:.0} {}s under way at once, and the disk {:.1} commands",
+        "{} has {at_once:.0} {}s under way at once, and the disk {depth:.1} commands",
         caller.job,
-        caller.kind.name(),
-        case.mean_depth() as f64 / 1000.0
+        caller.kind.name()
     );
     found.mechanism = "The calls are asynchronous by name only. io_submit waits for each read of a \
         file that is not opened with O_DIRECT, and posixaio has one thread for each file.";

@@ -67,20 +67,50 @@ fn limited(case: &Case, caller: &Caller) -> Option<Finding> {
         true => busiest_limited(case).unwrap_or(who),
         false => who,
     };
-    let group = case.job(&whose).map_or("", |it| it.group.as_str());
-    found.title = match whose == caller.job {
-        true => format!("{whose} waits for the limits of its control group {group}"),
-        false => format!("{} waits for data of {whose}, which limits hold back", caller.job),
+    let own = case.job(&whose).map_or("", |it| it.group.as_str());
+    let group = limiting(case, own).unwrap_or(own);
+    let other = sharing(case, group, &whose).filter(|_| whose == caller.job);
+    found.title = match (whose == caller.job, &other) {
+        (true, Some(other)) => {
+            format!("{whose} waits for the limits of {group}, which {other} uses up")
+        }
+        (true, None) => format!("{whose} waits for the limits of its control group {group}"),
+        (false, _) => format!("{} waits for data of {whose}, which limits hold back", caller.job),
     };
-    found.culprit = Some(whose.clone()).filter(|it| *it != caller.job);
+    found.culprit = other.clone().or(Some(whose.clone())).filter(|it| *it != caller.job);
     found.mechanism = "Bios wait in the control group until its limit of bytes or operations a \
         second admits them. Whoever waits for such a bio waits as long, limited or not.";
-    let raise = format!("raise io.max of {} group, or take it away", possessive(&whose));
+    let of = match group == own {
+        true => format!("{} group", possessive(&whose)),
+        false => group.to_string(),
+    };
+    let raise = format!("raise io.max of {of}, or take it away");
     found.remedies.push(Remedy::tried(raise, Change::Unlimited(group.to_string())));
-    if found.culprit.is_some() {
+    if let Some(other) = other {
+        found.remedies.push(Remedy::told(format!("a limit of its own for {other}, below {group}")));
+    } else if found.culprit.is_some() {
         found.remedies.push(Remedy::told(format!("give {whose} a file system of its own")));
     }
     Some(found)
+}
+
+/// The group that limits who is in another one: that itself, or the next above it with limits.
+fn limiting<'a>(case: &Case<'a>, group: &'a str) -> Option<&'a str> {
+    let groups = &case.row()?.cgroups;
+    let has_limits = |path: &str| groups.iter().any(|it| it.is_at(path) && !it.limits().is_none());
+    let above = std::iter::successors(Some(group), |it| it.rsplit_once('/').map(|it| it.0));
+    { above }.find(|path| has_limits(path))
+}
+
+/// Who else is in a group or below it, and moves most of those that move more than somebody.
+fn sharing(case: &Case, group: &str, whose: &str) -> Option<String> {
+    let moved = |name: &str| moved(case, name, |_| true);
+    let is_below = |it: &&Actor| {
+        it.name != whose
+            && it.group.strip_prefix(group).is_some_and(|it| it.is_empty() || it.starts_with('/'))
+    };
+    let others = case.jobs().filter(is_below).map(|it| it.name.clone());
+    others.filter(|it| moved(it) > moved(whose)).max_by_key(|it| moved(it))
 }
 
 /// Who writes most of those whose groups have limits.

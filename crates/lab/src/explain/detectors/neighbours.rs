@@ -113,6 +113,7 @@ fn flood(case: &Case, caller: &Caller) -> Option<Finding> {
         them first: by arrival, by position, or because it prefers reads.";
     found.remedies = case.defaults().into_iter().collect();
     found.remedies.extend(case.tunables(&[("fifo_batch", 1)]));
+    found.remedies.extend(case.tunables(&[("low_latency", 0)]));
     found.remedies.extend(case.fair_schedulers());
     found.remedies.extend(case.other_schedulers(&["kyber", "mq-deadline", "deadline"]));
     Some(found)
@@ -203,6 +204,7 @@ fn starved(case: &Case, caller: &Caller) -> Option<Finding> {
     found.mechanism = "The scheduler has no bound on how long a request is passed over, or one \
         that is longer than this. A few calls pay for all others.";
     found.remedies = case.defaults().into_iter().collect();
+    found.remedies.extend(case.tunables(&[("low_latency", 0)]));
     found.remedies.extend(case.other_schedulers(&["mq-deadline", "deadline", "bfq", "kyber"]));
     Some(found)
 }

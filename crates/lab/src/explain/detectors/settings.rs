@@ -40,10 +40,69 @@ fn found(case: &Case, caller: &Caller, it: &Choice) -> Option<Finding> {
     found.suspect();
     found.title = format!("{} is slowed down by {}", caller.job, it.what);
     found.culprit = it.whose.clone().filter(|it| *it != caller.job);
-    found.mechanism = "Somebody has set this. The same load with the default was tried, and that \
-        is better for whoever waits here.";
+    found.mechanism = mechanism(&it.change);
     found.remedies.push(Remedy::tried(it.command.clone(), it.change.clone()));
     Some(found)
+}
+
+/// What settings and tunables do that people set, in a sentence or two.
+const MECHANISMS: &[(&str, &str)] = &[
+    (
+        "max_sectors_kb",
+        "A request is no longer than this. What is longer is split, and the disk has more commands \
+         to serve for the same bytes.",
+    ),
+    (
+        "read_ahead_kb",
+        "So much is read ahead of who reads in sequence. Little is many short commands one after \
+         the other; much is read in vain by who reads here and there.",
+    ),
+    (
+        "nr_requests",
+        "There are so many requests for all. Few leave the scheduler and the disk nothing to choose \
+         from, and many are a long queue for who comes last.",
+    ),
+    ("nomerges", "Requests that lie side by side stay apart, and each is a command of its own."),
+    (
+        "dirty_background_bytes",
+        "From so much dirty memory on the flusher writes. Early it writes what may be overwritten, \
+         and its writes are in the way of others; late a sync has much to write.",
+    ),
+    (
+        "dirty_bytes",
+        "Who writes pauses when so much memory is dirty. Little has it wait for the disk all the \
+         time, and much is what a sync has to write.",
+    ),
+    (
+        "read_lat_nsec",
+        "When reads take longer than this, kyber leaves writes and the rest fewer requests with the \
+         disk, down to one, and it gives them back when reads are fast.",
+    ),
+    (
+        "write_lat_nsec",
+        "When synchronous writes take longer than this, kyber leaves the rest fewer requests with \
+         the disk.",
+    ),
+    ("writes_starved", "So many batches of reads go before a batch of writes that wait."),
+    ("write_expire", "Before a write has waited so long the scheduler does not look at its age."),
+    ("read_expire", "Before a read has waited so long the scheduler does not look at its age."),
+    ("fifo_batch", "So many requests go by their places before the scheduler looks at ages again."),
+    (
+        "slice_idle",
+        "So long the disk is kept for who has just been served, in case its next request lies near.",
+    ),
+    ("wbt_lat_usec", "When reads take longer than this, fewer buffered writes may be under way."),
+];
+
+/// What it does that is set.
+fn mechanism(change: &Change) -> &'static str {
+    let name = if let Change::Default(name) = change { name } else { "" };
+    let known = MECHANISMS.iter().find(|it| it.0 == name);
+    known.map_or(
+        "Somebody has set this. The same load with the default was tried, and that is better for \
+         whoever waits here.",
+        |it| it.1,
+    )
 }
 
 /// Files of the queue, of the scheduler, and of memory.

@@ -59,8 +59,8 @@ const MECHANISMS: &[(&str, &str)] = &[
     ),
     (
         "nr_requests",
-        "There are so many requests for all. Few leave the scheduler and the disk nothing to choose \
-         from, and many are a long queue for who comes last.",
+        "There are so many requests for all. Few leave the scheduler and the disk nothing to \
+         choose from, and many are a long queue for who comes last.",
     ),
     ("nomerges", "Requests that lie side by side stay apart, and each is a command of its own."),
     (
@@ -75,8 +75,8 @@ const MECHANISMS: &[(&str, &str)] = &[
     ),
     (
         "read_lat_nsec",
-        "When reads take longer than this, kyber leaves writes and the rest fewer requests with the \
-         disk, down to one, and it gives them back when reads are fast.",
+        "When reads take longer than this, kyber leaves writes and the rest fewer requests with \
+         the disk, down to one, and it gives them back when reads are fast.",
     ),
     (
         "write_lat_nsec",
@@ -89,7 +89,7 @@ const MECHANISMS: &[(&str, &str)] = &[
     ("fifo_batch", "So many requests go by their places before the scheduler looks at ages again."),
     (
         "slice_idle",
-        "So long the disk is kept for who has just been served, in case its next request lies near.",
+        "So long the disk is kept for who was served last, in case its next request lies near.",
     ),
     ("wbt_lat_usec", "When reads take longer than this, fewer buffered writes may be under way."),
 ];

@@ -105,6 +105,12 @@ impl<'a> Case<'a> {
         jobs.iter().filter(move |it| it.result_names().iter().any(|it| it == name))
     }
 
+    /// The jobs of fio in a job.
+    fn fio_jobs(&self, name: &str) -> impl Iterator<Item = &'a Job> {
+        let parts = self.planned(name).flat_map(|it| it.program.parts());
+        parts.filter_map(|it| it.downcast::<Fio>()).flat_map(Fio::jobs)
+    }
+
     /// Whether an I/O priority was given to a job, and not by its program to itself.
     pub fn is_given_ioprio(&self, name: &str) -> bool {
         self.planned(name).any(|it| it.job.ioprio != Ioprio::NONE)
@@ -112,27 +118,23 @@ impl<'a> Case<'a> {
 
     /// Whether a job of fio has several calls under way from one thread.
     pub fn job_is_asynchronous(&self, name: &str) -> bool {
-        let parts = self.planned(name).flat_map(|it| it.program.parts());
-        let fio = parts.filter_map(|it| it.downcast::<Fio>()).flat_map(Fio::jobs);
-        { fio }.any(|it| it.engine.is_asynchronous())
+        self.fio_jobs(name).any(|it| it.engine.is_asynchronous())
     }
 
     /// How many calls fio is told to have under way at once by an engine that has them done one by
     /// one, whose next call comes as soon as one is over; else none.
     pub fn asked_at_once(&self, caller: &Caller) -> f64 {
-        let parts = self.planned(&caller.job).flat_map(|it| it.program.parts());
-        let fio = parts.filter_map(|it| it.downcast::<Fio>()).flat_map(Fio::jobs);
         let serial = |it: &&Job| it.engine == Engine::PosixAio || !it.durability.direct;
-        let depths = fio.filter(|it| it.engine.is_asynchronous()).filter(serial);
+        let depths =
+            self.fio_jobs(&caller.job).filter(|it| it.engine.is_asynchronous()).filter(serial);
         let asked = depths.map(|it| it.queue.depth).max().unwrap_or(0);
         if caller.at_once() < BACK_TO_BACK { 0.0 } else { f64::from(asked) }
     }
 
     /// Whether a job of fio says that it reads here and there.
     pub fn advises_random(&self, name: &str) -> bool {
-        let parts = self.planned(name).flat_map(|it| it.program.parts());
-        let fio = parts.filter_map(|it| it.downcast::<Fio>()).flat_map(Fio::jobs);
-        { fio }.any(|it| !it.durability.direct && it.caching.hint == Some(Advice::Random))
+        self.fio_jobs(name)
+            .any(|it| !it.durability.direct && it.caching.hint == Some(Advice::Random))
     }
 
     /// Another job that computes while a caller wants a core: one that makes no calls, or the only

@@ -1,6 +1,6 @@
 //! The device itself has the time, or the host.
 
-use super::others::{bully, busiest_other, busiest_writer};
+use super::others::{WRITE_THROUGH, bully, busiest_other, busiest_writer};
 use crate::explain::account::{Caller, Commits, Part};
 use crate::explain::case::{Case, time, waits};
 use crate::explain::finding::{Finding, Remedy, Weight};
@@ -260,10 +260,7 @@ fn flushes(case: &Case, caller: &Caller) -> Option<Finding> {
              written for the first time, each sync needs a commit",
         ));
     }
-    found.remedies.push(Remedy::told(
-        "with a drive whose cache survives a power failure, and no other: echo 'write through' > \
-         queue/write_cache",
-    ));
+    found.remedies.push(Remedy::told(WRITE_THROUGH));
     Some(found)
 }
 

@@ -4,6 +4,10 @@ use crate::explain::account::Caller;
 use crate::explain::case::Case;
 use crate::metrics::CallKind;
 
+/// What ends flushes, where that may be.
+pub const WRITE_THROUGH: &str = "with a drive whose cache survives a power failure, and no other: \
+    echo 'write through' > queue/write_cache";
+
 /// The other job that used the disk most, if it used it a good deal.
 pub fn busiest_other(case: &Case, caller: &Caller) -> Option<String> {
     let moved = |job: &str| moved(case, job, |_| true);

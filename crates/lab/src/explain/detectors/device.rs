@@ -99,7 +99,7 @@ fn one_by_one(case: &Case, caller: &Caller) -> Option<Finding> {
     case.row()?;
     let asked = case.asked_at_once(caller);
     // Who is served one by one has no more commands than calls under way.
-    let (at_once, depth) = match asked > caller.at_once() {
+    let (at_once, depth) = match asked >= FEWER * caller.at_once() {
         true => (asked, caller.at_once()),
         false => (caller.at_once(), case.mean_depth() as f64 / 1000.0),
     };

@@ -32,6 +32,12 @@ impl Rng {
         Rng::new(fingerprint.finish())
     }
 
+    /// The state of the generator as its authors number it, for a program elsewhere that goes on
+    /// with the stream.
+    pub const fn state(&self) -> [u64; 4] {
+        self.state
+    }
+
     /// The next 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
         let [a, b, c, d] = self.state;

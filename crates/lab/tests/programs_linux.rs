@@ -1,13 +1,16 @@
 //! sysbench and dump as Debian ships them: sysbench gives the disk the commands that ours gives it,
-//! dump runs. Needs a kernel in the cache and both programs.
+//! dump runs; and pgioperf, made here from C, does what ours does. Needs a kernel in the cache and
+//! the programs.
 
 mod common;
 
 use common::{KERNEL, assert_same};
 use lab::matrix;
+use lab::metrics::CallKind;
 use lab::plan::Plan;
+use lab::result::RunResult;
 use lab::{Experiment, World};
-use testing::needs::{BUSYBOX, DUMP, MKFS_EXT4, SYSBENCH};
+use testing::needs::{BUSYBOX, CC, DUMP, MKFS_EXT4, SYSBENCH};
 
 fn sysbench(how: &str) -> String {
     let files = "fileio --file-num=4 --file-total-size=4M";
@@ -49,10 +52,38 @@ fn dump_reads_a_file_system_that_is_there() {
     assert!(result.disk.read_bytes.0 >= 3 << 20, "{:?}", result.disk);
 }
 
+fn pgioperf_does_what_ours_does() {
+    let text = "model = \"ssd-sata-m4\"\nfs = \"ext4\"\nmemory = \"256 MiB\"\n\
+                schedulers = [\"mq-deadline\"]\nseeds = 1\n\
+                setup = [\"pgioperf --prepare --size 96m\", \"drop_caches\"]\n\
+                [[job]]\nname = \"pg\"\nrun = \"pgioperf --readers 4 --size 96m\"\n\
+                duration = \"2s\"\n";
+    let mut experiment = Experiment::parse("test", text).unwrap();
+    experiment.worlds = vec![World::Sim, World::Linux];
+    let report = matrix::run(Plan::new(experiment).unwrap(), None, 1, &|_| ()).unwrap();
+    let [ours, theirs] = &report.results[..] else { panic!("two worlds") };
+    for (job, kind) in [("reader", CallKind::Read), ("checkpointer", CallKind::Write)]
+        .into_iter()
+        .chain([("wal", CallKind::Write), ("wal", CallKind::Sync)])
+    {
+        let count = |it: &RunResult| {
+            let name = format!("pg/{job}");
+            let of_job = it.jobs.iter().find(|it| it.name == name);
+            of_job.unwrap_or_else(|| panic!("{name}: {:?}", it.exits)).call(kind).count as f64
+        };
+        let (ours, theirs) = (count(ours), count(theirs));
+        assert!((0.9..1.1).contains(&(ours / theirs)), "{job}: {ours} {kind:?}s, {theirs}");
+    }
+    // All draw from the same sequence, and after so long all data have been read.
+    let read = |it: &RunResult| it.disk.read_bytes.0 as f64;
+    assert!((0.98..1.02).contains(&(read(ours) / read(theirs))), "{}", read(ours));
+}
+
 fn main() -> std::process::ExitCode {
     testing::run(testing::tests![
         [KERNEL, BUSYBOX, MKFS_EXT4, SYSBENCH] => sysbench_reads_in_sequence_as_ours_does,
             sysbench_prepares_its_files_and_makes_them_durable_as_ours_does;
+        [KERNEL, BUSYBOX, MKFS_EXT4, CC] => pgioperf_does_what_ours_does;
         [KERNEL, BUSYBOX, MKFS_EXT4, DUMP] => dump_reads_a_file_system_that_is_there,
     ])
 }

@@ -6,6 +6,8 @@
 //! foremost reader waits for the disk, and the others come along behind it.
 //!
 //! `--prepare` writes the files, which MMTests does as a phase of its own.
+//!
+//! The same as a program of its own, for a real kernel, gets [`Pgioperf::words`].
 
 mod options;
 mod report;
@@ -27,13 +29,16 @@ use std::rc::Rc;
 /// Exit status when something went wrong.
 const FAILED: i32 = 1;
 /// What a call reads or writes, in bytes.
-const BLOCK: u64 = 8192;
+pub const BLOCK: u64 = 8192;
 const CHECKPOINTER_PAUSE: Duration = Duration::from_micros(200);
 const WAL_PAUSE: Duration = Duration::from_millis(1);
 /// The first write of the log and each so many after it are a commit.
 const WRITES_OF_COMMIT: u64 = 5;
 /// How often it is looked whether there are lines enough.
 const LOOK: Duration = Duration::from_secs(10);
+
+/// A program of its own is told so many words before sequences.
+const RUN_WORDS: usize = 8;
 
 /// What its processes are called in results.
 pub const READER: &str = "reader";
@@ -148,17 +153,10 @@ impl Pgioperf {
 
     /// Starts all processes; each goes on with the sequence of the parent for itself.
     fn fork(self, parent: &Task, output: &Rc<Output>) -> Vec<ContextId> {
-        let stream = format!("program/pgioperf/{}", parent.job().unwrap_or(0));
-        let (options, shared) = (Rc::new(self), parent.rng(&stream));
-        let readers = (0..options.readers).map(|it| (format!("{READER}.{it}"), Role::Reader));
-        let writers = [(CHECKPOINTER, Role::Checkpointer), (WAL, Role::Wal)];
-        let all = readers.chain(writers.map(|(name, role)| (name.to_string(), role)));
-        let start = |(name, role): (String, Role)| {
+        let sequences = self.sequences(parent.job().unwrap_or(0), &|name| parent.rng(name));
+        let options = Rc::new(self);
+        let start = |((name, role), rng): ((String, Role), Rng)| {
             let (options, output) = (options.clone(), output.clone());
-            let rng = match options.shares_sequence {
-                true => shared.clone(),
-                false => parent.rng(&format!("{stream}/{name}")),
-            };
             let waiting = parent.id();
             parent.spawn(&name, IoContextOf::Itself, move |task| async move {
                 let process = Process { options, task: task.clone(), rng, output: output.clone() };
@@ -171,7 +169,50 @@ impl Pgioperf {
                 FAILED
             })
         };
-        all.map(start).collect()
+        options.all_processes().zip(sequences).map(start).collect()
+    }
+
+    /// All its processes.
+    fn all_processes(&self) -> impl Iterator<Item = (String, Role)> {
+        let readers = (0..self.readers).map(|it| (format!("{READER}.{it}"), Role::Reader));
+        let writers = [(CHECKPOINTER, Role::Checkpointer), (WAL, Role::Wal)];
+        readers.chain(writers.map(|(name, role)| (name.to_string(), role)))
+    }
+
+    /// What each process draws from, if this is the job with this number; `stream` knows the random
+    /// numbers of the run by name.
+    fn sequences(&self, job: usize, stream: &dyn Fn(&str) -> Rng) -> Vec<Rng> {
+        let shared = format!("program/pgioperf/{job}");
+        let of = |(name, _): (String, Role)| match self.shares_sequence {
+            true => stream(&shared),
+            false => stream(&format!("{shared}/{name}")),
+        };
+        self.all_processes().map(of).collect()
+    }
+
+    /// What a program of its own is told that does the same, drawing the same numbers: `prepare`,
+    /// the directory and the bytes of both files, each without its last block; or `run` and the
+    /// same, how many readers there are, after how many writes data are synced, what a commit is,
+    /// after how many lines it ends, and where sequences begin: one of all, or one of each process
+    /// that draws.
+    pub fn words(&self, job: usize, stream: &dyn Fn(&str) -> Rng) -> Vec<String> {
+        let (data, wal) = (self.data.to_string(), self.wal().to_string());
+        let phase = if self.prepares { "prepare" } else { "run" };
+        let mut words = vec![phase.to_string(), self.directory.clone(), data, wal];
+        if self.prepares {
+            return words;
+        }
+        let commit = if self.load.commits_data_only { "fdatasync" } else { "fsync" };
+        words.extend([self.readers.to_string(), self.load.checkpoint.to_string()]);
+        words.extend([commit.to_string(), self.lines.to_string()]);
+        let state = |rng: Rng| rng.state().map(|it| format!("{it:016x}")).concat();
+        words.extend(self.sequences(job, stream).into_iter().map(state));
+        // The log's writer draws nothing.
+        words.pop();
+        if self.shares_sequence {
+            words.truncate(RUN_WORDS + 1);
+        }
+        words
     }
 }
 

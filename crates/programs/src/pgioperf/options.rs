@@ -113,6 +113,11 @@ impl Pgioperf {
         format!("{}/{name}", self.directory.trim_end_matches('/'))
     }
 
+    /// How many processes read.
+    pub fn readers(&self) -> u64 {
+        self.readers
+    }
+
     /// Whether it only writes the files.
     pub fn prepares(&self) -> bool {
         self.prepares

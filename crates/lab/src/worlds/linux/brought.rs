@@ -1,17 +1,22 @@
-//! What programs in the guest need that it has not: dbench's load file, and a program that replays
-//! start-ups, made here from C, with its script.
+//! What programs in the guest need that it has not: dbench's load file; made here from C, pgioperf
+//! and a program that replays start-ups, with its script.
 
 use super::LinuxWorld;
+use super::command::Draws;
 use crate::error::Error;
+use base::Rng;
 use programs::Program;
 use programs::dbench::Dbench;
+use programs::pgioperf::Pgioperf;
 use programs::startup::Startup;
 use std::path::{Component, Path, PathBuf};
 
 /// Where such files are: the guest mounts nothing of its own there.
 const BROUGHT: &str = "/load";
 const STARTUP: &str = "/startup";
-const SOURCE: &str = include_str!("startup.c");
+const STARTUP_SOURCE: &str = include_str!("startup.c");
+const PGIOPERF: &str = "/pgioperf";
+const PGIOPERF_SOURCE: &str = include_str!("pgioperf.c");
 
 impl LinuxWorld {
     /// Puts what a program needs into the root directory; `beside` is where relative names begin
@@ -24,12 +29,15 @@ impl LinuxWorld {
             self.root.add_file_as(&file, &place).map_err(Error::no_linux)?;
         }
         if let Some(startup) = program.downcast::<Startup>() {
-            self.compile("startup", SOURCE)?;
+            self.compile("startup", STARTUP_SOURCE)?;
             let script = self.directory.join("script");
             let written = std::fs::write(&script, startup.script());
             written.map_err(|cause| Error::unwritable(&script, cause))?;
             let place = place(startup.list_name());
             self.root.add_file_as(&script, &place).map_err(Error::no_linux)?;
+        }
+        if program.is::<Pgioperf>() {
+            self.compile("pgioperf", PGIOPERF_SOURCE)?;
         }
         Ok(())
     }
@@ -48,8 +56,17 @@ pub(super) fn place(named: &str) -> PathBuf {
     place
 }
 
-/// The command that replays a start-up.
-pub(super) fn startup_command(startup: &Startup) -> Vec<String> {
+/// The command of a program that was made here.
+pub(super) fn command(program: &dyn Program, draws: Draws) -> Option<Vec<String>> {
+    if let Some(startup) = program.downcast() {
+        return Some(startup_command(startup));
+    }
+    let pgioperf: &Pgioperf = program.downcast()?;
+    let words = pgioperf.words(draws.job, &|name| Rng::stream(draws.seed, name));
+    Some([PGIOPERF.to_string()].into_iter().chain(words).collect())
+}
+
+fn startup_command(startup: &Startup) -> Vec<String> {
     let (processes, files) = startup.files_of();
     let what = if startup.prepares() { "prepare" } else { "run" };
     let name = startup.list_name();

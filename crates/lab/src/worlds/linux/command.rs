@@ -13,7 +13,6 @@ use machine::Mount;
 use programs::dbench::Dbench;
 use programs::dump::Dump;
 use programs::fio::Fio;
-use programs::pgioperf::Pgioperf;
 use programs::sysbench::Sysbench;
 use programs::{Program, Sequence};
 use std::path::Path;
@@ -26,17 +25,26 @@ const FIO_OPTIONS: &str = "--output-format=json+ --clocksource=clock_gettime \
 const DUMP_DATES: &str = "/run/dumpdates";
 const GROUPING: &str = "group_reporting";
 
+/// Where random numbers of a job come from.
+#[derive(Clone, Copy)]
+pub struct Draws {
+    /// Of the run.
+    pub seed: u64,
+    /// Its number among the jobs.
+    pub job: usize,
+}
+
 /// The command of a line that is done before the jobs.
 pub fn of_line(
     planned: &PlannedJob,
     mount: Option<&Mount>,
-    seed: u64,
+    draws: Draws,
     setup: &mut Vec<String>,
 ) -> Result<String, Error> {
     match planned.line.as_deref() {
         Some(DROP_CACHES) => Ok("echo 3 >/proc/sys/vm/drop_caches".to_string()),
         // One shell does all lines, so it must not become one of them.
-        _ => of_planned(planned, mount, seed, setup, false),
+        _ => of_planned(planned, mount, draws, setup, false),
     }
 }
 
@@ -44,17 +52,17 @@ pub fn of_line(
 pub fn of_job(
     planned: &PlannedJob,
     mount: Option<&Mount>,
-    seed: u64,
+    draws: Draws,
     setup: &mut Vec<String>,
 ) -> Result<String, Error> {
     let is_shell = planned.program.is::<Sequence>();
-    of_planned(planned, mount, seed, setup, !is_shell)
+    of_planned(planned, mount, draws, setup, !is_shell)
 }
 
 fn of_planned(
     planned: &PlannedJob,
     mount: Option<&Mount>,
-    seed: u64,
+    draws: Draws,
     setup: &mut Vec<String>,
     replaces_shell: bool,
 ) -> Result<String, Error> {
@@ -71,7 +79,7 @@ fn of_planned(
                 if !text.is_empty() {
                     text.push_str(if *needs_success { " && " } else { "; " });
                 }
-                text.push_str(&of_program(&*step.program, part.trim(), seed, setup)?);
+                text.push_str(&of_program(&*step.program, part.trim(), draws, setup)?);
             }
             // One shell for all of it.
             match planned.job.nice != 0 || planned.job.duration.is_some() {
@@ -79,7 +87,7 @@ fn of_planned(
                 false => text,
             }
         }
-        None => of_program(&*planned.program, line, seed, setup)?,
+        None => of_program(&*planned.program, line, draws, setup)?,
     };
     if planned.job.nice != 0 {
         command = format!("nice -n {} {command}", planned.job.nice);
@@ -112,34 +120,30 @@ fn names_files(program: &dyn Program, line: &str) -> bool {
 fn of_program(
     program: &dyn Program,
     line: &str,
-    seed: u64,
+    draws: Draws,
     setup: &mut Vec<String>,
 ) -> Result<String, Error> {
     let command = without_prefixes(line);
     let variables = variables(line, &command);
-    Ok(variables + &of_plain(program, command, seed, setup)?)
+    Ok(variables + &of_plain(program, command, draws, setup)?)
 }
 
 /// The command of a program that nothing stands before.
 fn of_plain(
     program: &dyn Program,
     command: String,
-    seed: u64,
+    draws: Draws,
     setup: &mut Vec<String>,
 ) -> Result<String, Error> {
     name_disks(program, setup);
     if let Some(sysbench) = program.downcast() {
-        return of_sysbench(sysbench, &command, seed);
+        return of_sysbench(sysbench, &command, draws.seed);
     }
     if let Some(dbench) = program.downcast() {
         return of_dbench(dbench, &command);
     }
-    if let Some(startup) = program.downcast() {
-        let words = brought::startup_command(startup);
+    if let Some(words) = brought::command(program, draws) {
         return Ok(words.iter().map(|it| quoted(it)).collect::<Vec<_>>().join(" "));
-    }
-    if program.is::<Pgioperf>() {
-        return Err(Error::not_yet("--world", "pgioperf in the world linux", "sim"));
     }
     if let Some(dump) = program.downcast() {
         return of_dump(dump, &command);
@@ -149,7 +153,7 @@ fn of_plain(
     }
     let command = with_files(&without_grouping(&command), setup)?;
     let (program, rest) = command.split_once(char::is_whitespace).unwrap_or((&command, ""));
-    Ok(format!("{program} {FIO_OPTIONS} --randrepeat=0 --randseed={seed} {rest}"))
+    Ok(format!("{program} {FIO_OPTIONS} --randrepeat=0 --randseed={} {rest}", draws.seed))
 }
 
 /// sysbench draws other numbers with each seed.
@@ -292,7 +296,7 @@ mod tests {
             read_file: &|_| Err(std::io::Error::from(std::io::ErrorKind::NotFound)),
         };
         let program = programs::parse_in(line, &context).unwrap().program;
-        of_program(&*program, line, 3, &mut Vec::new())
+        of_program(&*program, line, Draws { seed: 3, job: 0 }, &mut Vec::new())
     }
 
     #[test]
@@ -317,10 +321,16 @@ mod tests {
     }
 
     #[test]
-    fn pgioperf_is_of_the_simulator() {
-        let refusal = of("pgioperf", Some("/mnt")).unwrap_err().to_string();
-        assert!(refusal.contains("pgioperf in the world linux"), "{refusal}");
-        assert!(refusal.ends_with("accepted: sim"), "{refusal}");
+    fn pgioperf_is_told_what_it_does_and_what_it_draws() {
+        let prepares = of("pgioperf --prepare --size 48m", Some("/mnt")).unwrap();
+        assert_eq!(prepares, "'/pgioperf' 'prepare' '/mnt' '50331648' '1048576'");
+        let runs = of("pgioperf --readers 2 --size 48m --load cfq-wbt", Some("/mnt")).unwrap();
+        let words: Vec<&str> = runs.split(' ').collect();
+        let told = "'/pgioperf' 'run' '/mnt' '50331648' '1048576' '2' '50000' 'fsync' '3000'";
+        assert_eq!(words[..9].join(" "), told);
+        assert_eq!((words.len(), words[9].len()), (10, 66));
+        let own = of("pgioperf --readers 2 --size 48m --sequence own", Some("/mnt")).unwrap();
+        assert_eq!(own.split(' ').count(), 9 + 3);
     }
 
     #[test]

@@ -40,6 +40,7 @@ use crate::virtio;
 use crate::world::World;
 use base::{Bytes, Duration, Hz, Instant};
 use block::Version;
+use command::Draws;
 use linux::configuration::default_hz;
 use linux::{Contents, Disk, Finished, Guest, Job, Kernel, Protocol, Root, RunError};
 use linux::{Hierarchy, Script, Setting, Trace, Watchdog};
@@ -218,11 +219,13 @@ impl LinuxWorld {
     fn guest<'a>(&'a self, row: &'a Row, seed: u64) -> Result<Guest<'a>, Error> {
         let mut script = script(row);
         for line in &row.preparation {
-            let command = command::of_line(line, row.mount.as_ref(), seed, &mut script.setup)?;
+            let draws = Draws { seed, job: 0 };
+            let command = command::of_line(line, row.mount.as_ref(), draws, &mut script.setup)?;
             script.preparation.push(command);
         }
-        for planned in &row.jobs {
-            let command = command::of_job(planned, row.mount.as_ref(), seed, &mut script.setup)?;
+        for (job, planned) in (0..).zip(&row.jobs) {
+            let draws = Draws { seed, job };
+            let command = command::of_job(planned, row.mount.as_ref(), draws, &mut script.setup)?;
             let group = planned.job.cgroup.trim_matches('/');
             let has_group = row.blkio && !group.is_empty();
             script.jobs.push(Job {

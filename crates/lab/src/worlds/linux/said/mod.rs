@@ -1,7 +1,8 @@
 //! What programs in the guest print, as figures: fio's JSON with its bins, dd's last line,
-//! closing lines of sysbench and dbench.
+//! closing lines of sysbench and dbench, pgioperf's bins.
 
 mod dbench;
+mod pgioperf;
 mod startup;
 mod sysbench;
 
@@ -15,8 +16,8 @@ use base::{Bytes, Duration, Histogram};
 use linux::Outcome;
 use programs::dd::Dd;
 use programs::fio::Fio;
+use programs::pgioperf::Pgioperf;
 use programs::startup::Startup;
-
 use programs::sysbench::Sysbench;
 use serde_json::Value;
 
@@ -71,6 +72,13 @@ pub fn of_job(planned: &PlannedJob, outcome: &Outcome) -> Result<Said, Error> {
             messages.extend(output.lines().map(str::to_string));
             let result = startup::result(planned, &output);
             (vec![result.clone()], vec![result])
+        }
+        () if program.is::<Pgioperf>() && !failed => {
+            let output = String::from_utf8_lossy(&outcome.output);
+            let pgioperf = program.downcast().expect("it is one");
+            let (results, said) = pgioperf::results(planned, pgioperf, &output);
+            messages.extend(said);
+            (results.clone(), results)
         }
         () if program.is::<Sysbench>() && !failed => {
             let result = sysbench::result(planned, &String::from_utf8_lossy(&outcome.output));

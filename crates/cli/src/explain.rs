@@ -8,6 +8,7 @@ use crate::progress;
 use crate::terminal::style;
 use insight::Life;
 use insight::histogram::{Form, Layers, Service};
+use insight::timeline::keeper::Keeper;
 use lab::Error;
 use lab::World;
 use lab::experiment::input::{self, FileKind};
@@ -17,7 +18,7 @@ use lab::explain::{Explained, Options, explain as explain_plan, recorded};
 use lab::plan::Plan;
 use report::explain::histograms::{of_calls, of_requests};
 use report::explain::recording::{self, Wanted};
-use report::html::recording::{Shown, page as page_of_recording};
+use report::html::recording::page as page_of_recording;
 use report::style::Style;
 use std::path::Path;
 
@@ -149,7 +150,7 @@ fn explain_recording(path: &Path, asked: &ExplainOptions) -> Result<bool, Error>
     }
     let json = Destination::asked("--json", asked.json.as_ref())?;
     let html = page_wanted(asked, json.as_ref())?;
-    let mut shown = Shown::default();
+    let mut shown = Keeper::default();
     let options = recorded::Options {
         slowest: asked.slow.unwrap_or_default(),
         device: asked.load.trace_device.clone(),
@@ -162,7 +163,7 @@ fn explain_recording(path: &Path, asked: &ExplainOptions) -> Result<bool, Error>
             requests.add(life);
         }
         if html.is_some() {
-            shown.add(life);
+            shown.see(life);
         }
     })?;
     requests.map_or(Ok(()), Requests::finish)?;

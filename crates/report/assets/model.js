@@ -138,6 +138,21 @@ class Model {
     }
   }
 
+  // Whether all that happens between two times is there one by one.
+  isWhole(from, to) {
+    const { kept, end } = this.head;
+    if (kept === null) return true;
+    const [first, last] = [Math.max(0, from), Math.min(to, end)];
+    return first >= last || kept.some(([begin, end]) => begin <= first && last <= end);
+  }
+
+  // Times between two in which all is there one by one.
+  eachKept(from, to, visit) {
+    for (const [begin, end] of this.head.kept || []) {
+      if (end > from && begin < to) visit(begin, end);
+    }
+  }
+
   // How many requests begin between two times.
   begun(from, to) {
     return lowerBound(this.queued, to) - lowerBound(this.queued, from);

@@ -24,17 +24,52 @@ class Painter {
       raster.bar(0, raster.width, lane.top, lane.bottom, this.colours.lane);
     }
     this.paintGrid();
-    this.isSummed = model.begun(this.from, this.to) > MOST_BARS;
+    this.areMany = model.begun(this.from, this.to) > MOST_BARS;
+    this.isSummed = this.areMany || !model.isWhole(this.from, this.to);
     if (this.isSummed) this.paintSums();
     else this.paintBars();
     this.paintCalls();
     this.paintHeld();
+    if (this.isSummed && !this.areMany) this.paintKept();
+    this.paintMarks();
     this.paintEnd();
     raster.show();
   }
 
   x(time) {
     return (time - this.from) * this.scale;
+  }
+
+  // Whether what lies at a time is a sum.
+  isSummedAt(time) {
+    return this.areMany || !this.model.isWhole(time, time + 1);
+  }
+
+  // Requests one by one, over the sums, where they are there.
+  paintKept() {
+    const { model, raster, lanes, colours } = this;
+    model.eachKept(this.from, this.to, (begin, end) => {
+      const [left, right] = [Math.max(0, this.x(begin)), Math.min(raster.width, this.x(end))];
+      if (right - left < 2) return;
+      for (const lane of lanes) {
+        if (lane.kind !== "position") raster.bar(left, right, lane.top, lane.bottom, colours.lane);
+      }
+      raster.clip(left, right);
+      model.each(begin, end, (i) => this.paintRequest(i));
+      this.paintCalls();
+      this.paintHeldBars();
+      raster.clip(0, raster.width);
+    });
+  }
+
+  // Above the lanes, thick: where requests are there one by one.
+  paintMarks() {
+    const { model, raster, lanes, colours } = this;
+    const bottom = lanes[0].top - 1;
+    model.eachKept(this.from, this.to, (begin, end) => {
+      const left = this.x(begin);
+      raster.bar(left, Math.max(left + 2, this.x(end)), bottom - 4, bottom, colours.ink);
+    });
   }
 
   paintGrid() {
@@ -190,7 +225,13 @@ class Painter {
     const { model } = this;
     const lane = this.lanes[0];
     const begun = lowerBound(model.held.from, this.to) - lowerBound(model.held.from, this.from);
-    if (begun > MOST_BARS) return this.paintStack(lane);
+    if (begun > MOST_BARS || !model.isWhole(this.from, this.to)) return this.paintStack(lane);
+    this.paintHeldBars();
+  }
+
+  paintHeldBars() {
+    const { model } = this;
+    const lane = this.lanes[0];
     model.eachHeld(this.from, this.to, (i) => {
       const from = model.held.from[i];
       this.bar(lane, 0, from, from + model.held.length[i], this.colours.kinds[model.held.kind[i]]);

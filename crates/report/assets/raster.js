@@ -6,9 +6,17 @@ class Raster {
     this.context = canvas.getContext("2d", { alpha: false });
     this.width = 0;
     this.height = 0;
+    this.clip(0, 0);
+  }
+
+  // Bars end at these columns.
+  clip(left, right) {
+    this.left = Math.round(left);
+    this.right = Math.round(right);
   }
 
   resize(width, height) {
+    this.clip(0, width);
     if (this.width === width && this.height === height) return;
     this.width = this.canvas.width = width;
     this.height = this.canvas.height = height;
@@ -22,8 +30,8 @@ class Raster {
 
   // Fills a rectangle that is a pixel wide and high at least.
   bar(left, right, top, bottom, colour) {
-    const from = Math.max(0, left | 0);
-    const to = Math.min(this.width, Math.max((left | 0) + 1, right | 0));
+    const from = Math.max(this.left, left | 0);
+    const to = Math.min(this.right, Math.max((left | 0) + 1, right | 0));
     if (from >= to) return;
     const { pixels, width } = this;
     const last = Math.min(this.height, bottom);
@@ -38,8 +46,8 @@ class Raster {
   hatched(left, right, top, bottom, [colour, line]) {
     this.bar(left, right, top, bottom, colour);
     if (line === colour) return;
-    const from = Math.max(0, left | 0);
-    const to = Math.min(this.width, Math.max((left | 0) + 1, right | 0));
+    const from = Math.max(this.left, left | 0);
+    const to = Math.min(this.right, Math.max((left | 0) + 1, right | 0));
     const last = Math.min(this.height, bottom);
     for (let y = top; y < last; y++) {
       const row = y * this.width;

@@ -57,7 +57,7 @@ class Run {
     const lane = layout.lanes.find((it) => y >= it.cssTop && y <= it.cssTop + it.cssHeight);
     if (!lane) return null;
     if (lane.kind === "scheduler") return this.heldAt(time, slack);
-    if (painter.isSummed) return null;
+    if (painter.isSummedAt(time)) return null;
     const call = this.callAt(lane, time, slack, y * layout.ratio);
     if (call !== null) return { words: callWords(model, call) };
     let found = null;

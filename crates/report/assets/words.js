@@ -67,17 +67,20 @@ function totals(model, from, to) {
     if (time > 0) sums[lane].set(kind, (sums[lane].get(kind) || 0) + time);
   };
   const within = (first, last) => Math.min(last, to) - Math.max(first, from);
-  model.eachHeld(from, to, (i) => {
-    const first = model.held.from[i];
-    add(0, model.held.kind[i], within(first, first + model.held.length[i]));
-  });
-  if (model.begun(from, to) > MOST_BARS) {
+  const isWhole = model.isWhole(from, to);
+  if (isWhole) {
+    model.eachHeld(from, to, (i) => {
+      const first = model.held.from[i];
+      add(0, model.held.kind[i], within(first, first + model.held.length[i]));
+    });
+  }
+  if (!isWhole || model.begun(from, to) > MOST_BARS) {
     const { level, width, buckets } = model.level((to - from) / 1000);
     const last = Math.min(buckets, Math.ceil(to / width));
-    for (const it of model.series.filter((it) => it.lane > 0)) {
-      const unit = (it.most / model.head.pyramid.full) * width;
+    for (const it of model.series.filter((it) => it.lane > 0 || !isWhole)) {
+      const unit = it.most / model.head.pyramid.full;
       for (let b = Math.floor(from / width); b < last; b++) {
-        add(it.lane, it.kind, it.levels[level][b] * unit);
+        add(it.lane, it.kind, it.levels[level][b] * unit * within(b * width, (b + 1) * width));
       }
     }
     return sums;
@@ -111,11 +114,14 @@ function describe(model, from, to) {
     return `${Math.round((100 * time) / whole)} % ${nameOf(model.head.kinds[kind])}`;
   });
   const count = model.begun(first, last).toLocaleString("en");
+  const begin = model.isWhole(first, last)
+    ? `${count} requests begin`
+    : `sums over ${timeSpan(model.head.pyramid.width * model.tick)} each`;
   const where = parts.length ? `; their time: ${parts.join(", ")}` : "";
   const held = [...sums[0].values()].reduce((sum, it) => sum + it, 0);
   const part = Math.round((100 * held) / (last - first));
   const holds = held ? `; requests withheld ${part} % of the time` : "";
-  return `${model.head.title}: ${count} requests begin${where}${holds}.`;
+  return `${model.head.title}: ${begin}${where}${holds}.`;
 }
 
 // A table of the time in each lane by kind.

@@ -90,6 +90,9 @@ impl Lanes {
         for life in recorded.lives.iter().filter(|it| it.inserted.is_some()) {
             made.queues[queue_of(life)] = Some(0);
         }
+        for queue in recorded.outline.iter().flat_map(|it| it.queues()) {
+            made.queues[queue] = Some(0);
+        }
         for (place, name) in made.queues.iter_mut().zip(QUEUES) {
             *place = place.map(|_| made.lanes.len());
             if place.is_some() {
@@ -140,7 +143,17 @@ impl Lanes {
 
     /// The lane of the queue that a request waits in.
     pub fn of_queue(&self, life: &Life) -> usize {
-        self.queues[queue_of(life)].unwrap_or(self.device)
+        self.queue(queue_of(life))
+    }
+
+    /// The lane of a queue.
+    pub fn queue(&self, number: usize) -> usize {
+        self.queues[number].unwrap_or(self.device)
+    }
+
+    /// The lane of the device.
+    pub fn device(&self) -> usize {
+        self.device
     }
 }
 
@@ -155,6 +168,10 @@ fn asking(recorded: &Recorded) -> (Vec<ContextId>, usize) {
     for (who, at) in lives.chain(calls).chain(arrows).chain(paths) {
         let it = counts.entry(who).or_insert((0, at));
         *it = (it.0 + 1, it.1.min(at));
+    }
+    for (who, (count, first)) in recorded.outline.iter().flat_map(|it| it.asking()) {
+        let it = counts.entry(who).or_insert((0, first));
+        *it = (it.0 + count, it.1.min(first));
     }
     // Who is on a path that is shown by itself has a lane before all others.
     let is_shown = |who: ContextId| {
@@ -186,7 +203,8 @@ fn task_name(recorded: &Recorded, asking: &[ContextId], who: ContextId) -> Strin
     if is_alone { task.name.clone() } else { format!("{} ({})", task.name, who.0) }
 }
 
-fn queue_of(life: &Life) -> usize {
+/// Which of [`QUEUES`] a request waits in.
+pub(super) fn queue_of(life: &Life) -> usize {
     match life.op {
         _ if life.sectors.is_zero() => 3,
         Op::Discard => 3,

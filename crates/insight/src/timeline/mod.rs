@@ -6,7 +6,9 @@
 
 mod calls;
 mod columns;
+pub mod keeper;
 mod lanes;
+pub mod outline;
 mod pyramid;
 mod requests;
 mod rows;
@@ -23,6 +25,7 @@ pub use columns::{Column, Columns};
 use lanes::Lanes;
 pub use lanes::{Lane, LaneKind};
 use machine::TaskInfo;
+use outline::Outline;
 pub use pyramid::{FULL, Pyramid, Series};
 pub use requests::{OPERATIONS, Requests, Span};
 
@@ -52,25 +55,34 @@ pub struct Recorded {
     pub calls: Vec<CallBar>,
     /// Calls whose critical paths are to be shown by themselves.
     pub paths: Vec<Call>,
+    /// The times of which everything is there, if that is not the whole run.
+    pub kept: Vec<(Instant, Instant)>,
+    /// Of such a run what is known of all of it.
+    pub outline: Option<Outline>,
 }
 
 impl Recorded {
-    /// Keeps the first so many requests, and what else is before the next one; whether there are
-    /// more.
-    pub fn cut(&mut self, most: usize) -> bool {
-        self.lives.sort_by_key(|life| (life.queued, life.issued, life.sector));
-        self.calls.sort_by_key(|call| (call.from, call.task));
-        let next = self.lives.get(most).map(|it| it.queued);
-        let end = next.into_iter().chain(self.calls.get(most).map(|it| it.from)).min();
-        let Some(end) = end else { return false };
-        self.lives.truncate(self.lives.partition_point(|it| it.queued < end).min(most));
-        self.calls.truncate(self.calls.partition_point(|it| it.from < end).min(most));
-        self.paths.retain(|it| it.entered < end);
-        self.held.retain(|held| held.from < end);
-        self.held.iter_mut().for_each(|held| held.to = held.to.min(end));
-        self.arrows.retain(|arrow| arrow.at < end);
-        self.end = end;
-        true
+    /// Whether there are requests that are not among `lives`.
+    pub fn is_cut(&self) -> bool {
+        self.outline.is_some()
+    }
+
+    /// How many requests the run has.
+    pub fn requests(&self) -> usize {
+        self.outline.as_ref().map_or(self.lives.len(), Outline::requests)
+    }
+
+    /// The same, with time counted from when a recording begins.
+    pub fn as_if_begun(self, begin: Instant) -> Recorded {
+        let since = |at: Instant| Instant::ZERO + at.saturating_since(begin);
+        let kept = self.kept.into_iter().map(|(from, to)| (since(from), since(to)));
+        Recorded {
+            end: since(self.end),
+            lives: self.lives.into_iter().map(|life| life.as_if_begun(begin)).collect(),
+            kept: kept.collect(),
+            outline: self.outline.map(|it| it.as_if_begun(begin)),
+            ..self
+        }
     }
 }
 
@@ -149,6 +161,8 @@ pub struct Timeline {
     pub chains: Vec<Chain>,
     /// Sums over buckets of time.
     pub pyramid: Pyramid,
+    /// From when until when requests are there one by one, in ticks, if that is not the whole run.
+    pub kept: Vec<(u64, u64)>,
 }
 
 impl Timeline {
@@ -169,7 +183,12 @@ impl Timeline {
         let chains = recorded.paths.iter().map(|it| Chain::of(it, &lanes, tick)).collect();
         let held = held(&recorded, &lanes, &kinds, tick);
         let steps = steps(&recorded, &lanes, tick);
-        let pyramid = Pyramid::of(&requests, &held, &lanes.lanes, end);
+        let pyramid = match &recorded.outline {
+            Some(outline) => Pyramid::of_outline(outline, &lanes, &kinds, tick),
+            None => Pyramid::of(&requests, &held, &lanes.lanes, end),
+        };
+        let ticks = |at: Instant| at.as_nanos() / tick;
+        let kept = recorded.kept.iter().map(|(from, to)| (ticks(*from), ticks(*to))).collect();
         let reasons = requests.reasons.clone();
         let lanes = lanes.lanes;
         let title = recorded.title;
@@ -186,6 +205,7 @@ impl Timeline {
             calls,
             chains,
             pyramid,
+            kept,
         }
     }
 
@@ -214,6 +234,7 @@ fn kinds(recorded: &Recorded) -> Vec<Layer> {
         seen.extend(life.layers.iter().map(|(layer, _)| *layer));
     }
     seen.extend(recorded.held.iter().map(|it| Layer::Held(it.reason)));
+    seen.extend(recorded.outline.iter().flat_map(Outline::layers));
     seen.into_iter().collect()
 }
 

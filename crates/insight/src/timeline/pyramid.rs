@@ -5,8 +5,10 @@
 
 use super::HeldSpan;
 use super::columns::Columns;
-use super::lanes::{Lane, LaneKind};
+use super::lanes::{Lane, LaneKind, Lanes};
+use super::outline::Outline;
 use super::requests::Requests;
+use crate::layer::Layer;
 use std::collections::BTreeMap;
 
 /// Buckets of the finest level at most.
@@ -93,24 +95,59 @@ impl Sums {
 }
 
 impl Pyramid {
+    /// That of a run of which every request is known.
     pub(super) fn of(requests: &Requests, held: &[HeldSpan], lanes: &[Lane], end: u64) -> Pyramid {
         let wanted = (requests.len() / REQUESTS).next_power_of_two();
         // A lane has about four kinds.
         let fits = (MOST_NUMBERS / (lanes.len() * 4)).next_power_of_two() / 2;
         let buckets = wanted.min(MOST_BUCKETS).min(fits).max(FEWEST_BUCKETS);
         let width = (end / buckets as u64 + 1).max(1);
-        let levels = std::iter::successors(Some(buckets), |it| Some(it / STEP));
-        let levels: Vec<usize> = levels.take_while(|it| *it >= FEWEST_BUCKETS).collect();
         let sums = sums(requests, held, lanes, &|| Sums::new(buckets, width));
+        let sums = sums.into_iter().map(|(key, it)| (key, it.finish())).collect();
         let (positions, sectors) = positions(requests, buckets, width);
+        let levels = levels(buckets);
+        let mut pyramid = Pyramid { width, levels, series: Vec::new(), positions, sectors };
+        pyramid.fill(sums);
+        pyramid
+    }
+
+    /// That of a run of which an outline is known.
+    pub(super) fn of_outline(
+        outline: &Outline,
+        lanes: &Lanes,
+        kinds: &[Layer],
+        tick: u64,
+    ) -> Pyramid {
+        let ticks = |it: Vec<u64>| it.into_iter().map(|nanos| nanos / tick).collect::<Vec<_>>();
+        let sums = outline.sums(lanes, kinds);
+        let mut sums: Vec<_> = sums.into_iter().map(|(key, it)| (key, ticks(it))).collect();
+        let mut places: Vec<_> = outline.sectors().collect();
+        let mut width = outline.width(tick);
+        let lowest = |it: &[Option<[u64; 2]>]| {
+            let seen = || it.iter().flatten();
+            let low = seen().map(|it| it[0]).min()?;
+            Some([low, seen().map(|it| it[1]).max()?])
+        };
+        while places.len() * sums.len() > MOST_NUMBERS && places.len() > FEWEST_BUCKETS {
+            width *= 2;
+            places = places.chunks(2).map(lowest).collect();
+            for (_, it) in &mut sums {
+                *it = it.chunks(2).map(|it| it.iter().sum()).collect();
+            }
+        }
+        let part = |sector: u64| part_of(sector, outline.behind());
+        let of = |end: usize| {
+            places.iter().map(|it| it.map_or(0, |it| part(it[end]))).collect::<Vec<_>>()
+        };
+        let (positions, levels) = ([of(0), of(1)], levels(places.len()));
+        let sectors = outline.behind();
         let mut pyramid = Pyramid { width, levels, series: Vec::new(), positions, sectors };
         pyramid.fill(sums);
         pyramid
     }
 
     /// Turns sums into parts of the largest of the lane, on every level.
-    fn fill(&mut self, sums: BTreeMap<(usize, usize), Sums>) {
-        let sums: Vec<_> = sums.into_iter().map(|(key, it)| (key, it.finish())).collect();
+    fn fill(&mut self, sums: Vec<((usize, usize), Vec<u64>)>) {
         let mut totals: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
         for ((lane, _), sums) in &sums {
             let total = totals.entry(*lane).or_insert_with(|| vec![0; sums.len()]);
@@ -137,6 +174,17 @@ impl Pyramid {
         columns.raw("lowest", self.positions[0].iter().copied());
         columns.raw("highest", self.positions[1].iter().copied());
     }
+}
+
+/// How many buckets each level has, the finest one first.
+fn levels(buckets: usize) -> Vec<usize> {
+    let levels = std::iter::successors(Some(buckets), |it| Some(it / STEP));
+    levels.take_while(|it| *it >= FEWEST_BUCKETS).collect()
+}
+
+/// A sector of so many, as one of 255 parts; none is 0.
+fn part_of(sector: u64, sectors: u64) -> u8 {
+    (u128::from(sector) * 254 / u128::from(sectors)) as u8 + 1
 }
 
 /// The most that a bucket has on average over a thousandth of all.
@@ -185,7 +233,7 @@ fn positions(requests: &Requests, buckets: usize, width: u64) -> ([Vec<u8>; 2], 
     for at in (0..requests.len()).filter(|at| requests.sectors[*at] > 0) {
         let bucket = (requests.queued[at] + requests.issued[at]) / width;
         let bucket = (bucket as usize).min(buckets - 1);
-        let part = (u128::from(requests.sector[at]) * 254 / u128::from(sectors)) as u8 + 1;
+        let part = part_of(requests.sector[at], sectors);
         let low: &mut u8 = &mut lowest[bucket];
         *low = if *low == 0 { part } else { part.min(*low) };
         highest[bucket] = part.max(highest[bucket]);

@@ -181,13 +181,19 @@ impl Requests {
     }
 }
 
-fn operation(life: &Life) -> u8 {
-    let number = match life.op {
+/// The number of a request's operation.
+pub(super) fn operation_of(life: &Life) -> usize {
+    match life.op {
         _ if life.sectors.is_zero() => 3,
         Op::Read => 0,
         Op::Write => 1,
         Op::Discard => 2,
-    };
+    }
+}
+
+/// The same with flags.
+fn operation(life: &Life) -> u8 {
+    let number = operation_of(life) as u8;
     let sync = if block::is_sync(life.op, life.flags) { SYNC } else { 0 };
     number | sync | if life.flags.intersects(Flags::FUA) { FUA } else { 0 }
 }

@@ -1,8 +1,8 @@
 //! How the time of requests is spread, and how much they move over time.
 
+use super::Recorded;
 use crate::histogram::Distribution;
 use crate::layer::Layer;
-use crate::life::Life;
 use base::{Duration, Histogram, Instant};
 use std::collections::BTreeMap;
 
@@ -28,9 +28,12 @@ pub struct Spread {
 }
 
 /// The whole time and each layer of it, the largest share first.
-pub fn by_layer(lives: &[Life]) -> Vec<Spread> {
+pub fn by_layer(run: &Recorded) -> Vec<Spread> {
+    if let Some(outline) = &run.outline {
+        return of_times(outline.times());
+    }
     let mut layers: BTreeMap<Option<Layer>, Distribution> = BTreeMap::new();
-    for life in lives {
+    for life in &run.lives {
         layers.entry(None).or_default().add(life.end().saturating_since(life.queued));
         let mut own: BTreeMap<Layer, Duration> = BTreeMap::new();
         for (layer, time) in &life.layers {
@@ -74,10 +77,13 @@ fn spread(layer: Option<Layer>, times: &Histogram, all: u128) -> Spread {
 }
 
 /// Bytes that were done in each of so many equal windows from the beginning to `end`.
-pub fn bytes_over_time(lives: &[Life], end: Instant, windows: usize) -> (Duration, Vec<u64>) {
+pub fn bytes_over_time(run: &Recorded, end: Instant, windows: usize) -> (Duration, Vec<u64>) {
+    if let Some(outline) = &run.outline {
+        return outline.bytes_over_time(end, windows);
+    }
     let width = (end.as_nanos() / windows.max(1) as u64 + 1).max(1);
     let mut bytes = vec![0; windows];
-    for life in lives {
+    for life in &run.lives {
         let window = (life.completed.as_nanos() / width) as usize;
         if let Some(bytes) = bytes.get_mut(window) {
             *bytes += life.sectors.bytes().0;

@@ -1,6 +1,7 @@
 //! An observer that keeps what a timeline is made of: requests and where their time went, when the
 //! scheduler withheld requests, and the critical paths of calls from task to task.
 
+use super::keeper::Keeper;
 use super::{Arrow, CallBar, Held, Recorded};
 use crate::calls::{Call, Calls};
 use crate::requests::Requests;
@@ -10,34 +11,15 @@ use machine::{Observer, TaskInfo};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Of a run so many calls are kept.
-const MOST_CALLS: usize = 1_000_000;
-
 /// Where calls go.
 type Sink = Box<dyn FnMut(Call)>;
 
-/// What calls have told.
-#[derive(Default)]
-struct Told {
-    arrows: Vec<Arrow>,
-    calls: Vec<CallBar>,
-}
-
-impl Told {
-    fn take(&mut self, call: &Call) {
-        if self.calls.len() < MOST_CALLS {
-            self.calls.push(CallBar::of(call));
-            self.arrows.extend(arrows_of(call));
-        }
-    }
-}
-
 /// Keeps what happens.
 pub struct Watch {
-    recorded: Recorded,
+    tasks: Vec<TaskInfo>,
     requests: Requests,
     calls: Calls<Sink>,
-    told: Rc<RefCell<Told>>,
+    keeper: Rc<RefCell<Keeper>>,
     /// Requests that the scheduler has.
     queued: usize,
     hold: Option<Held>,
@@ -46,14 +28,16 @@ pub struct Watch {
 impl Watch {
     /// Of a run on a device that takes so many commands, if that is known.
     pub fn new(depth: Option<u32>) -> Watch {
-        let told = Rc::<RefCell<Told>>::default();
-        let kept = told.clone();
-        let sink: Sink = Box::new(move |call| kept.borrow_mut().take(&call));
+        let keeper = Rc::<RefCell<Keeper>>::default();
+        let kept = keeper.clone();
+        let sink: Sink = Box::new(move |call| {
+            kept.borrow_mut().see_call(CallBar::of(&call), arrows_of(&call));
+        });
         Watch {
-            recorded: Recorded::default(),
+            tasks: Vec::new(),
             requests: Requests::new(depth).in_order(),
             calls: Calls::new(depth, sink),
-            told,
+            keeper,
             queued: 0,
             hold: None,
         }
@@ -63,18 +47,23 @@ impl Watch {
     pub fn finish(mut self, end: Instant) -> Recorded {
         self.let_go(end);
         self.requests.finish();
-        self.recorded.lives.extend(self.requests.done());
-        let Told { mut arrows, calls } = std::mem::take(&mut *self.told.borrow_mut());
-        arrows.sort_by_key(|it| (it.at, it.from, it.to));
+        self.keep_done();
+        let mut recorded = std::mem::take(&mut *self.keeper.borrow_mut()).finish(end);
+        recorded.arrows.sort_by_key(|it| (it.at, it.from, it.to));
         // Several may wait for one.
-        arrows.dedup();
-        Recorded { end, arrows, calls, ..self.recorded }
+        recorded.arrows.dedup();
+        Recorded { tasks: self.tasks, ..recorded }
+    }
+
+    fn keep_done(&mut self) {
+        let mut keeper = self.keeper.borrow_mut();
+        self.requests.done().for_each(|life| keeper.see(&life));
     }
 
     /// The scheduler withholds nothing any more.
     fn let_go(&mut self, at: Instant) {
         if let Some(hold) = self.hold.take().filter(|it| it.from < at) {
-            self.recorded.held.push(Held { to: at, ..hold });
+            self.keeper.borrow_mut().see_held(Held { to: at, ..hold });
         }
     }
 
@@ -96,13 +85,13 @@ fn arrows_of(call: &Call) -> Vec<Arrow> {
 impl Observer for Watch {
     fn meet(&mut self, who: &TaskInfo) {
         self.calls.meet(who);
-        self.recorded.tasks.push(who.clone());
+        self.tasks.push(who.clone());
     }
 
     fn see(&mut self, event: &Event) {
         self.requests.see(event);
         self.calls.see(event);
-        self.recorded.lives.extend(self.requests.done());
+        self.keep_done();
         match &event.action {
             Action::Insert => self.queued += 1,
             Action::Hold { reason, waits_for } | Action::HoldsBack { reason, waits_for }

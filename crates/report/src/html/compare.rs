@@ -20,12 +20,7 @@ const ARROWS: &str = "A request waits for one thing at a time here: while the sc
 const WINDOWS: usize = 300;
 
 /// Everything that is said of a comparison, with the runs that are shown.
-pub fn page(
-    report: &Report,
-    summary: &Summary,
-    took: Duration,
-    mut recorded: Vec<Recorded>,
-) -> Page {
+pub fn page(report: &Report, summary: &Summary, took: Duration, recorded: Vec<Recorded>) -> Page {
     let experiment = &report.plan.experiment;
     let sentences = text::sentences(report, summary);
     let title = match experiment.title.as_str() {
@@ -34,7 +29,7 @@ pub fn page(
     };
     let finding = |it: String| Finding { title: it, ..Finding::default() };
     let (curves, distributions) = (curves(&recorded), recorded.iter().map(distributions).collect());
-    let shown = shown::cut(&mut recorded, experiment.seeds[0]);
+    let shown = shown::which(&recorded, experiment.seeds[0]);
     let story = Some(experiment.story.clone()).filter(|it| !it.is_empty());
     Page {
         title: title.to_string(),
@@ -80,7 +75,7 @@ pub(super) fn curves(recorded: &[Recorded]) -> Vec<Curves> {
         ..Curves::default()
     };
     for run in recorded {
-        let (step, mut bytes) = spread::bytes_over_time(&run.lives, end, WINDOWS);
+        let (step, mut bytes) = spread::bytes_over_time(run, end, WINDOWS);
         // A curve ends with its run.
         bytes.truncate((run.end.as_nanos() / step.as_nanos()) as usize + 1);
         curves.step = step.as_nanos() as f64 / 1e9;
@@ -92,7 +87,7 @@ pub(super) fn curves(recorded: &[Recorded]) -> Vec<Curves> {
 
 /// How long requests of a run spend where.
 fn distributions(run: &Recorded) -> Distributions {
-    distributions_of(&run.title, "requests", &spread::by_layer(&run.lives))
+    distributions_of(&run.title, "requests", &spread::by_layer(run))
 }
 
 /// How long requests or calls spend where.

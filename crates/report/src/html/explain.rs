@@ -20,12 +20,7 @@ const ARROWS: &str = "Arrows are the critical paths of calls: they lead from the
     waited for to the one that could go on.";
 
 /// Everything that is said of a plan's rows, with the runs that are shown and so many slow calls.
-pub fn page(
-    plan: &Plan,
-    explained: &[Explained],
-    mut recorded: Vec<Recorded>,
-    slowest: usize,
-) -> Page {
+pub fn page(plan: &Plan, explained: &[Explained], recorded: Vec<Recorded>, slowest: usize) -> Page {
     let experiment = &plan.experiment;
     let title = match experiment.title.as_str() {
         "" => "Where the time goes",
@@ -33,7 +28,7 @@ pub fn page(
     };
     let curves = curves(&recorded);
     let shown = recorded.len();
-    let remark = shown::cut(&mut recorded, experiment.seeds[0]);
+    let remark = shown::which(&recorded, experiment.seeds[0]);
     Page {
         title: title.to_string(),
         about: about(plan, explained),

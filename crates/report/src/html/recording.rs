@@ -5,42 +5,17 @@ use super::compare::curves;
 use super::explain::{answer, callers, distributions, finding, path};
 use super::{Page, Place, shown};
 use base::{Duration, Instant};
+use insight::Timeline;
 use insight::timeline::Recorded;
-use insight::{Life, Timeline};
+use insight::timeline::keeper::Keeper;
 use lab::explain::recorded::Explained;
 
-/// The requests that a page shows, in the order in which they end.
-#[derive(Debug, Default)]
-pub struct Shown {
-    lives: Vec<Life>,
-}
-
-impl Shown {
-    /// A request is done. Those that come after more than a page shows are not kept.
-    pub fn add(&mut self, life: &Life) {
-        if self.lives.len() <= 2 * shown::MOST {
-            self.lives.push(life.clone());
-        }
-    }
-}
-
 /// Everything that is said of a recording of this name, with so many slow requests.
-pub fn page(name: &str, it: &Explained, shown: Shown, slowest: usize) -> Page {
+pub fn page(name: &str, it: &Explained, keeper: Keeper, slowest: usize) -> Page {
     let (begin, end) = it.span;
-    let since = |at: Instant| Instant::ZERO + at.saturating_since(begin);
-    let lives = shown.lives.into_iter().map(|life| life.as_if_begun(begin)).collect();
-    let mut recorded = Recorded {
-        title: name.to_string(),
-        end: since(end),
-        lives,
-        tasks: it.tasks(),
-        ..Recorded::default()
-    };
-    let is_cut = recorded.cut(shown::MOST);
-    let remark = match is_cut {
-        true => format!("Shown are the first {} requests.", shown::MOST),
-        false => String::new(),
-    };
+    let kept = keeper.finish(end).as_if_begun(begin);
+    let recorded = Recorded { title: name.to_string(), tasks: it.tasks(), ..kept };
+    let remark = shown::part(&recorded).unwrap_or_default();
     let time_of = |(since, length): (Instant, Duration)| {
         let from = since.saturating_since(begin).as_nanos();
         Place::Time { run: 0, from, to: from + length.as_nanos() }

@@ -2,22 +2,29 @@
 
 use insight::timeline::Recorded;
 
-/// A timeline has so many requests at most, so that the page stays below 20 MB.
-pub(super) const MOST: usize = 500_000;
-
-/// Cuts runs that are too long to be shown whole, and says which are shown; nothing if none is.
-pub(super) fn cut(recorded: &mut [Recorded], seed: u64) -> Option<String> {
-    let is_cut: Vec<bool> = recorded.iter_mut().map(|run| run.cut(MOST)).collect();
+/// Says which runs are shown; nothing if none is.
+pub(super) fn which(recorded: &[Recorded], seed: u64) -> Option<String> {
     let shown = match recorded {
         [] => return None,
         [only] => format!("Shown is {}", only.title),
         [one, other, ..] => format!("Shown are {} and {}", one.title, other.title),
     };
-    let cut = match is_cut.contains(&true) {
-        true => format!(", of each run the first {MOST} requests"),
-        false => String::new(),
-    };
-    Some(format!("{shown} with seed {seed}{cut}."))
+    let parts = recorded.iter().filter_map(part).collect::<Vec<_>>();
+    Some([vec![format!("{shown} with seed {seed}.")], parts].concat().join(" "))
+}
+
+/// What of a run is there request by request, if that is not all of it.
+pub(super) fn part(run: &Recorded) -> Option<String> {
+    run.is_cut().then(|| {
+        format!(
+            "Of {} requests of {}, {} are there one by one, where the line above the lanes is \
+             thick: the first, those around the slowest, and some from all over. The rest is \
+             summed up.",
+            run.requests(),
+            run.title,
+            run.lives.len()
+        )
+    })
 }
 
 /// The same, and what arrows mean there.

@@ -39,6 +39,7 @@ fn head(timeline: &Timeline, columns: &Columns) -> Value {
         "tick": timeline.tick,
         "end": timeline.end,
         "requests": timeline.requests.len(),
+        "kept": (!timeline.kept.is_empty()).then_some(&timeline.kept),
         "held": timeline.held.len(),
         "steps": timeline.steps.len(),
         "calls": timeline.calls.len(),

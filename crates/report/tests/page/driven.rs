@@ -2,6 +2,7 @@
 
 use crate::browser::Browser;
 use crate::structure::page;
+use crate::synthetic;
 use insight::Timeline;
 use report::html::Page;
 use serde_json::{Value, json};
@@ -12,6 +13,7 @@ pub fn tests() -> Vec<testing::Test> {
     testing::tests![[CHROMIUM] =>
         numbers_arrive_as_they_were_written,
         keys_move_and_zoom_both_runs,
+        of_a_long_run_slices_are_there_one_by_one,
         buttons_and_pointer_do_what_keys_do,
         a_click_on_a_bar_tells_of_its_request,
         the_page_asks_the_network_for_nothing,
@@ -116,6 +118,32 @@ fn keys_move_and_zoom_both_runs() {
     let same = "paternoster.runs[0].painter.scale * paternoster.runs[0].model.tick \
                 === paternoster.runs[1].painter.scale * paternoster.runs[1].model.tick";
     assert_eq!(open.browser.ask(same), json!(true));
+}
+
+fn of_a_long_run_slices_are_there_one_by_one() {
+    let run = synthetic::recorded("cfq", 60_000, 1);
+    let cut = Timeline::of(synthetic::kept(&run, 60_000, 10));
+    let (tick, first, second) = (cut.tick, cut.kept[0], cut.kept[1]);
+    let mut open = Open::page("slices", &Page { timelines: vec![cut], ..page() });
+    let said = |open: &mut Open, (from, to): (u64, u64)| {
+        let shown = format!("paternoster.view.show({}, {})", from * tick, to * tick);
+        open.browser.ask(&shown);
+        open.browser.ask("new Promise((done) => setTimeout(done, 400))");
+        let is_summed = open.browser.ask("paternoster.runs[0].painter.isSummed");
+        (is_summed, open.text("shown"))
+    };
+    let middle = (second.0 + 10, second.0 + 10_000);
+    let (is_summed, text) = said(&mut open, middle);
+    assert!(is_summed == json!(false) && text.contains("requests begin"), "{text}");
+    let (is_summed, text) = said(&mut open, (first.1 + 10, first.1 + 10_000));
+    assert!(is_summed == json!(true) && text.contains("sums over"), "{text}");
+    assert!(text.contains("their time"), "{text}");
+    // What is there is drawn over the sums that are beside it.
+    let (is_summed, _) = said(&mut open, (second.0 - 10_000, second.0 + 10_000));
+    let summed = |at: u64| format!("paternoster.runs[0].painter.isSummedAt({at})");
+    assert_eq!(is_summed, json!(true));
+    assert_eq!(open.browser.ask(&summed(second.0 + 5000)), json!(false));
+    assert_eq!(open.browser.ask(&summed(second.0 - 5000)), json!(true));
 }
 
 fn buttons_and_pointer_do_what_keys_do() {

@@ -14,7 +14,7 @@ pub fn tests() -> Vec<testing::Test> {
         the_page_of_a_comparison_has_the_cells_of_its_text,
         parts_of_a_life_add_up,
         trace_events_have_a_bar_for_each_request,
-        of_a_long_run_the_first_requests_are_kept,
+        of_a_long_run_some_slices_are_kept_and_all_is_summed_up,
     ]
 }
 
@@ -171,11 +171,52 @@ fn trace_events_have_a_bar_for_each_request() {
     assert_eq!((flows("s"), flows("f")), (6, 6));
 }
 
-fn of_a_long_run_the_first_requests_are_kept() {
-    let mut run = synthetic::recorded("cfq", 300, 1);
-    assert!(!run.clone().cut(300));
-    assert!(run.cut(120));
-    assert_eq!((run.lives.len(), run.arrows.len()), (120, 3));
-    assert!(run.lives.iter().all(|it| it.queued <= run.end));
-    assert!(run.held.iter().all(|it| it.to <= run.end));
+fn of_a_long_run_some_slices_are_kept_and_all_is_summed_up() {
+    let run = synthetic::recorded("cfq", 150_000, 1);
+    let whole = insight::Timeline::of(run.clone());
+    let cut = synthetic::kept(&run, 50_000, 30);
+    assert!(!cut.is_cut() && cut.lives.len() == 50_000);
+    let cut = synthetic::kept(&run, 150_000, 30);
+    assert!(cut.is_cut() && (58_000..65_000).contains(&cut.lives.len()), "{}", cut.lives.len());
+    assert!(cut.requests() == 150_000 && cut.kept.len() > 10, "{:?}", cut.kept);
+    // Whatever was under way at a time that is kept is there.
+    let within = |life: &insight::Life| {
+        let touches = |(from, to): &(_, _)| life.queued < *to && life.end() > *from;
+        cut.kept.iter().any(touches)
+    };
+    let mut numbers: Vec<u64> =
+        cut.lives.iter().map(|it| it.sector.0 ^ it.queued.as_nanos()).collect();
+    numbers.sort_unstable();
+    let missing = run
+        .lives
+        .iter()
+        .filter(|it| within(it))
+        .filter(|it| numbers.binary_search(&(it.sector.0 ^ it.queued.as_nanos())).is_err());
+    assert_eq!(missing.count(), 0);
+    // The slowest of all is among them.
+    let slowest = |it: &insight::timeline::Recorded| it.lives.iter().map(|it| it.total()).max();
+    assert_eq!(slowest(&cut), slowest(&run));
+    // Sums are those of all requests.
+    let timeline = insight::Timeline::of(cut.clone());
+    let time = |it: &insight::Timeline, lane: usize| {
+        let of_lane = it.pyramid.series.iter().filter(|it| it.lane == lane);
+        let unit = |most: u64| most as f64 / 1000.0 / insight::timeline::FULL as f64;
+        let finest = it.pyramid.levels[0];
+        of_lane
+            .map(|it| {
+                it.parts[..finest].iter().map(|it| f64::from(*it)).sum::<f64>() * unit(it.most)
+            })
+            .sum::<f64>()
+            * it.pyramid.width as f64
+    };
+    let device =
+        |it: &insight::Timeline| it.lanes.iter().position(|it| it.name == "device").unwrap();
+    let (all, some) = (time(&whole, device(&whole)), time(&timeline, device(&timeline)));
+    assert!((0.9..1.1).contains(&(all / some)), "{all} {some}");
+    use insight::timeline::spread;
+    let bytes = |it| spread::bytes_over_time(it, run.end, 300).1.iter().sum::<u64>();
+    let (all, some) = (bytes(&run), bytes(&cut));
+    assert!(all.abs_diff(some) < all / 1000, "{all} {some}");
+    let counts = |it| spread::by_layer(it).iter().map(|it| (it.count, it.max)).collect::<Vec<_>>();
+    assert_eq!(counts(&run), counts(&cut));
 }

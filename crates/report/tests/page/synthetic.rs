@@ -4,6 +4,7 @@ use base::{Duration, Instant, Sector, Sectors};
 use block::{
     CgroupId, ContextId, DispatchReason, Flags, HoldReason, IoContextId, Ioprio, Op, Syscall,
 };
+use insight::timeline::keeper::Keeper;
 use insight::timeline::{Arrow, CallBar, Held, Recorded};
 use insight::{Call, Layer, Life, Segment, Timeline};
 use machine::TaskInfo;
@@ -53,6 +54,17 @@ pub fn recorded(title: &str, requests: u32, seed: u64) -> Recorded {
         recorded.lives.push(life);
     }
     recorded
+}
+
+/// What is kept of the first so many requests of a run, in so many slices.
+pub fn kept(run: &Recorded, requests: usize, slices: usize) -> Recorded {
+    let mut keeper = Keeper::with_room(slices);
+    let mut lives: Vec<&Life> = run.lives[..requests].iter().collect();
+    lives.sort_by_key(|it| it.end());
+    lives.into_iter().for_each(|it| keeper.see(it));
+    run.held.iter().for_each(|it| keeper.see_held(*it));
+    let (title, tasks, groups) = (run.title.clone(), run.tasks.clone(), run.groups.clone());
+    Recorded { title, tasks, groups, ..keeper.finish(run.end) }
 }
 
 /// A call that waits for a request, and for somebody who has it.

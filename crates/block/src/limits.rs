@@ -20,9 +20,14 @@ pub struct Limits {
     pub nr_requests: u32,
     /// `nomerges`: 0 all merges, 1 only the one-hit cache, 2 none.
     pub nomerges: u8,
+    /// `discard_max_bytes`: the largest discard; only who makes bios asks.
+    pub max_discard: Sectors,
     /// `read_ahead_kb`: how far a file may be read ahead; only the page cache asks.
     pub read_ahead_kb: u32,
 }
+
+/// What a discard has at most: its bytes are counted in 32 bits (seen on 6.12).
+pub const MOST_DISCARDED: Sectors = Sectors(u32::MAX >> 9);
 
 /// A setting of the queue itself (`/sys/block/X/queue/NAME`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +45,7 @@ pub struct QueueSetting {
 }
 
 /// All settings of the queue.
-pub const QUEUE_SETTINGS: [QueueSetting; 6] = [
+pub const QUEUE_SETTINGS: [QueueSetting; 7] = [
     QueueSetting {
         name: "nr_requests",
         unit: "requests",
@@ -54,6 +59,13 @@ pub const QUEUE_SETTINGS: [QueueSetting; 6] = [
         min: 4,
         max: 32_767,
         effect: "largest request; at most what the hardware takes",
+    },
+    QueueSetting {
+        name: "discard_max_bytes",
+        unit: "bytes",
+        min: Sector::SIZE as i64,
+        max: MOST_DISCARDED.0 as i64 * Sector::SIZE as i64,
+        effect: "largest discard, rounded down to sectors; longer ones become several",
     },
     QueueSetting {
         name: "nomerges",
@@ -109,6 +121,7 @@ impl Limits {
             chunk_sectors: facts.chunk_sectors,
             nr_requests: Limits::default_requests(&facts, shape, has_scheduler),
             nomerges: 0,
+            max_discard: MOST_DISCARDED,
             read_ahead_kb: match kernel.read_ahead {
                 ReadAhead::Kib(kib) => kib,
                 ReadAhead::Requests(count) => (max_sectors.bytes().0 / 1024) as u32 * count,

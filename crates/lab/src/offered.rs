@@ -28,10 +28,9 @@ pub static OTHER: Entry = Entry {
 
 /// Files of a disk that only a guest has, for those who ask for one where it is not simulated (seen
 /// on 6.12 and 7.3). Which a kernel really has it says itself.
-pub const OFFERED_FILES: [&str; 12] = [
+pub const OFFERED_FILES: [&str; 11] = [
     "add_random",
     "async_depth",
-    "discard_max_bytes",
     "io_poll",
     "io_poll_delay",
     "iostats",

@@ -61,6 +61,7 @@ impl RequestQueue {
         match name {
             "nr_requests" => Some(i64::from(limits.nr_requests)),
             "max_sectors_kb" => Some(i64::from(limits.max_sectors.0 / 2)),
+            "discard_max_bytes" => Some(limits.max_discard.bytes().0 as i64),
             "nomerges" => Some(i64::from(limits.nomerges)),
             "read_ahead_kb" => Some(i64::from(limits.read_ahead_kb)),
             "rotational" => Some(i64::from(limits.facts.rotational)),
@@ -197,6 +198,7 @@ impl RequestQueue {
         let limits = &mut self.core.seen.limits;
         match name {
             "max_sectors_kb" => limits.max_sectors = Sectors(value as u32 * 2),
+            "discard_max_bytes" => limits.max_discard = Sectors((value as u64 >> 9) as u32),
             "nomerges" => limits.nomerges = value as u8,
             "read_ahead_kb" => limits.read_ahead_kb = value as u32,
             "rotational" => limits.facts.rotational = value != 0,

@@ -421,7 +421,7 @@ impl<'a> Case<'a> {
         let path = |name: &str| format!("/sys/block/{}/queue/iosched/{name}", self.disk());
         let commands: Vec<String> =
             values.iter().map(|(name, value)| format!("echo {value} > {}", path(name))).collect();
-        Some(Remedy::tried(commands.join("; "), Change::Tunables(values)))
+        Some(Remedy::tried(commands.join("; "), Change::Values(values)))
     }
 
     /// The tunables of the scheduler that somebody has set, as they are by default.
@@ -434,14 +434,20 @@ impl<'a> Case<'a> {
 
     /// A setting of the queue or of memory.
     pub fn setting(&self, name: &'static str, value: i64) -> Option<Remedy> {
-        if self.value(name) == Some(value) {
+        self.settings(&[(name, value)])
+    }
+
+    /// Several together.
+    pub fn settings(&self, values: &[(&'static str, i64)]) -> Option<Remedy> {
+        if values.iter().all(|(name, value)| self.value(name) == Some(*value)) {
             return None;
         }
-        let command = match name.starts_with("dirty_") {
+        let command = |(name, value): &(&str, i64)| match name.starts_with("dirty_") {
             true => format!("sysctl vm.{name}={value}"),
             false => format!("echo {value} > /sys/block/{}/queue/{name}", self.disk()),
         };
-        Some(Remedy::tried(command, Change::Setting(name, value)))
+        let commands: Vec<String> = values.iter().map(command).collect();
+        Some(Remedy::tried(commands.join("; "), Change::Values(values.to_vec())))
     }
 
     /// A setting as it is by default.

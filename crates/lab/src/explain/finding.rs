@@ -83,10 +83,8 @@ const BORNE_OUT: f64 = 3.0;
 pub enum Change {
     /// Another scheduler, on the same kernel; its name with what is set of it.
     Scheduler(String),
-    /// Tunables of the scheduler there is.
-    Tunables(Vec<(&'static str, i64)>),
-    /// A setting of the queue or of memory.
-    Setting(&'static str, i64),
+    /// Tunables of the scheduler there is, or settings of the queue or of memory.
+    Values(Vec<(&'static str, i64)>),
     /// A setting or a tunable as it is by default.
     Default(String),
     /// The machine has so many bytes of memory.

@@ -151,8 +151,7 @@ fn without(finding: &Finding) -> Option<Change> {
 fn changed(row: &Row, change: &Change) -> Option<Row> {
     match change {
         Change::Scheduler(name) => row.with_scheduler(name).ok(),
-        Change::Tunables(values) => row.with_values(values).ok(),
-        Change::Setting(name, value) => row.with_values(&[(*name, *value)]).ok(),
+        Change::Values(values) => row.with_values(values).ok(),
         Change::Default(name) => row.with_default(name).ok(),
         Change::Memory(bytes) => Some(Row { memory: Bytes(*bytes), ..row.clone() }),
         Change::Mount(option) => row.with_mount_option(option).ok(),
@@ -207,8 +206,7 @@ pub fn leave_out_what_is_said(findings: &mut Vec<Finding>) {
     let sets = |it: &Finding| -> Vec<String> {
         let tried = it.remedies.iter().filter(|it| it.gain.is_some());
         let names = tried.flat_map(|it| match &it.change {
-            Some(Change::Tunables(values)) => values.iter().map(|it| it.0.to_string()).collect(),
-            Some(Change::Setting(name, _)) => vec![name.to_string()],
+            Some(Change::Values(values)) => values.iter().map(|it| it.0.to_string()).collect(),
             _ => Vec::new(),
         });
         names.collect()

@@ -42,6 +42,12 @@ pub(super) fn disk(path: &str, place: &str) -> Result<Option<String>, Error> {
     }
 }
 
+/// The disk's name without `/dev/`, if a path is that of it or of a partition.
+pub(super) fn name_of(path: &str) -> Option<&str> {
+    let name = path.strip_prefix("/dev/").filter(|it| !matches!(*it, "zero" | "null"))?;
+    Some(whole(name))
+}
+
 /// The name of the disk that a partition is of: `sda` of `sda6`, `nvme0n1` of `nvme0n1p2`.
 fn whole(name: &str) -> &str {
     let base = name.trim_end_matches(|letter: char| letter.is_ascii_digit());

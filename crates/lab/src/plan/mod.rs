@@ -291,9 +291,11 @@ impl Row {
         self.spec.attach()
     }
 
-    /// What the kernel calls the disk.
-    pub fn disk_name(&self) -> &'static str {
-        machine::disk_name(self.facts().transport)
+    /// What commands call the disk, or else the kernel.
+    pub fn disk_name(&self) -> &str {
+        let programs = self.jobs.iter().flat_map(|it| it.program.parts());
+        let named = programs.flat_map(|it| it.files()).find_map(disks::name_of);
+        named.unwrap_or_else(|| machine::disk_name(self.facts().transport))
     }
 
     /// What the kernel is told of the disk.

@@ -81,7 +81,7 @@ impl Storage {
     /// The length of the next bio of a transfer.
     pub fn bio_length(&self, op: Op, sector: Sector, left: Sectors) -> Sectors {
         if op == Op::Discard {
-            return left;
+            return left.min(self.queue.limits().max_discard);
         }
         let most = left.min(Sectors(BIO_MAX_VECS.saturating_mul(self.together.0)));
         if self.rules.within_limits && !most.is_zero() {

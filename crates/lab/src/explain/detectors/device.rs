@@ -23,6 +23,8 @@ const AT_ONCE: f64 = 4.0;
 const FEWER: f64 = 3.0;
 /// Who makes so many times fewer calls than another has seldom to do with it.
 const SELDOM: u64 = 20;
+/// A discard that is soon done, in bytes.
+const SMALL_DISCARD: i64 = 4 << 20;
 /// Whose requests are with the device for less than this has little to do with it.
 const LEAST: f64 = 0.05;
 /// A request that is with the device for so long starves in it.
@@ -343,8 +345,10 @@ fn discards(case: &Case, caller: &Caller) -> Option<Finding> {
     found.culprit = Some(trims.job.clone());
     found.mechanism = "A discard of much is long work for a device, and reads wait until it is \
         done. Many small ones let reads in between.";
-    let file = format!("/sys/block/{}/queue/discard_max_bytes", case.disk());
-    found.remedies.push(Remedy::told(format!("echo 67108864 > {file}")));
+    let small = ("discard_max_bytes", SMALL_DISCARD);
+    found.remedies.extend(case.setting(small.0, small.1));
+    // They all are with the device at once, unless somebody holds them back.
+    found.remedies.extend(case.settings(&[small, ("wbt_lat_usec", -1)]));
     found.remedies.push(Remedy::told("fstrim when nobody waits, without mount -o discard"));
     Some(found)
 }

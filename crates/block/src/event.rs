@@ -134,6 +134,15 @@ pub enum Action {
     },
     /// The transaction that is committed takes in nobody any more.
     InCommit(Box<Committed>),
+    /// The task has pages of memory read, or those of others written.
+    Pages {
+        /// Why.
+        why: PagesWhy,
+        /// Because of whom; perhaps of itself.
+        by: ContextId,
+        /// How many.
+        pages: u32,
+    },
     /// What the device did for a command, told when its end is; asked for as well.
     Served(Box<[(Instant, Stage)]>),
     /// The run ended inside this system call; counts with its age.
@@ -150,7 +159,7 @@ pub enum Action {
 impl Action {
     /// Whether only those who ask are told of it.
     pub const fn is_asked_for(&self) -> bool {
-        use Action::{Blocks, Commits, HoldsBack, InCommit, Preempted, Runs, Served, Wakes};
+        use Action::{Blocks, Commits, HoldsBack, InCommit, Pages, Preempted, Runs, Served, Wakes};
         matches!(
             self,
             HoldsBack { .. }
@@ -160,6 +169,7 @@ impl Action {
                 | Preempted
                 | Commits { .. }
                 | InCommit(_)
+                | Pages { .. }
                 | Served(_)
         )
     }
@@ -199,6 +209,20 @@ pub struct Committed {
     pub asked_by: Option<ContextId>,
     /// Who has how many handles in it, most first.
     pub handles: Vec<(ContextId, u32)>,
+}
+
+/// Why pages are read or written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PagesWhy {
+    /// They are read, and were not in memory before: on the task's own account.
+    Cold,
+    /// They were in memory, and had to leave it for pages of somebody (workingset_refault).
+    Evicted,
+    /// They were in memory until somebody had them dropped: by advice, or by going around the page
+    /// cache.
+    Dropped,
+    /// They are written that somebody has made dirty.
+    Dirtied,
 }
 
 /// What a task sleeps for.

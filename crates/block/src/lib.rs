@@ -37,8 +37,8 @@ pub mod throttle;
 pub use bio::{Bio, CgroupId, ContextId, Direction, Flags, IoContextId, Op, Origin, is_sync};
 pub use command::{Command, CommandOp, Facts, Stage, Tag, Transport};
 pub use event::{
-    Action, CommitPhase, Committed, Event, EventLog, HookClock, SleepsFor, Syscall, WbtEvent,
-    WbtStatus,
+    Action, CommitPhase, Committed, Event, EventLog, HookClock, PagesWhy, SleepsFor, Syscall,
+    WbtEvent, WbtStatus,
 };
 pub use input::Input;
 pub use ioprio::{Ioprio, IoprioClass};

@@ -251,6 +251,7 @@ fn translate(action: &Action, records_joins: bool) -> Option<(blktrace::Action, 
         | Action::Preempted
         | Action::Commits { .. }
         | Action::InCommit(_)
+        | Action::Pages { .. }
         | Action::Served(_) => None,
     }
 }

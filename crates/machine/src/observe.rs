@@ -178,6 +178,7 @@ fn action_words(action: &Action) -> (u64, u64) {
         | Action::Preempted
         | Action::Commits { .. }
         | Action::InCommit(_)
+        | Action::Pages { .. }
         | Action::Served(_) => (40, 0),
         Action::SyscallUnfinished { call, entered, submitted } => {
             (32 + *call as u64, entered.as_nanos().rotate_left(32) ^ submitted.as_nanos())

@@ -124,6 +124,7 @@ fn a_call_has_its_layers_and_a_file_appears_when_it_is_complete() {
         ended: at(40),
         is_unfinished: false,
         commits: Vec::new(),
+        pages: Vec::new(),
         path: vec![
             piece(10, 15, Layer::Computing, None),
             piece(15, 30, Layer::Others, Some(9)),

@@ -7,6 +7,7 @@
 // Pages go when more come, at once, while a kernel thread makes room.
 
 mod faults;
+mod history;
 mod open_files;
 mod room;
 mod shares;
@@ -25,6 +26,7 @@ use base::{Sectors, TimerWheel};
 use block::{ContextId, Kernel, Segments};
 pub use faults::Faulted;
 use guest::BootMemory;
+use history::History;
 use open_files::Opened;
 pub use room::Mounted;
 use std::cmp::Reverse;
@@ -74,6 +76,8 @@ pub struct PageCache {
     /// Pages whose bio is being submitted, and who wants to look at them.
     locked: BTreeMap<u64, Vec<ContextId>>,
     waiting: BTreeMap<u64, Vec<ContextId>>,
+    /// Kept for those who ask.
+    history: Option<Box<History>>,
 }
 
 /// What a bio under way has to do with its pages.
@@ -153,6 +157,7 @@ impl PageCache {
             next_token: OF_PAGES,
             locked: BTreeMap::new(),
             waiting: BTreeMap::new(),
+            history: None,
         }
     }
 
@@ -181,6 +186,7 @@ impl PageCache {
             let is_whole = absent == end - window.start;
             let order = if is_whole { window.order } else { 0 };
             self.make_room(absent);
+            self.note_coming(start..from);
             self.lru.came(DISK, start, absent);
             for page in start..from {
                 let is_marked = window.mark == Some(page);
@@ -263,6 +269,7 @@ impl PageCache {
     /// Takes in a page that is read alone.
     pub fn admit_alone(&mut self, page: u64) -> PageBio {
         self.make_room(1);
+        self.note_coming(page..page + 1);
         self.lru.came(DISK, page, 1);
         self.pages.put(page, Flags::NONE);
         self.next_token += 1;
@@ -283,6 +290,7 @@ impl PageCache {
     /// A task writes to a page, as a whole or after it was read. The answer is whether the disk had
     /// nothing dirty before.
     pub fn dirty(&mut self, task: ContextId, page: u64, now: u64) -> bool {
+        self.acts(task);
         let flags = self.pages.get(page);
         if flags.is_none() {
             self.make_room(1);
@@ -291,6 +299,9 @@ impl PageCache {
         }
         if flags.is_some_and(|flags| flags.has(Flags::DIRTY)) {
             return false;
+        }
+        if let Some(history) = &mut self.history {
+            history.dirties(page, task);
         }
         // The mark of readahead stays.
         // observed on 6.12.117 and 7.3.4: mm_filemap_get_pages, writeback_dirty_folio and
@@ -398,6 +409,7 @@ impl PageCache {
     /// Begins to write a page that is dirty, and locks it until it has been submitted.
     pub fn write(&mut self, page: u64, now: u64) -> PageBio {
         self.note_writing(page..page + 1, now);
+        self.note_writing_of(page..page + 1);
         self.pages.change(page, Flags::WRITEBACK, Flags::DIRTY);
         self.locked.insert(page, Vec::new());
         self.next_token += 1;
@@ -408,6 +420,7 @@ impl PageCache {
     /// Begins to write pages that are next to each other as one bio; the answer is its token.
     pub fn write_run(&mut self, pages: Range<u64>, now: u64) -> u64 {
         self.note_writing(pages.clone(), now);
+        self.note_writing_of(pages.clone());
         for page in pages.clone() {
             debug_assert!(self.is_dirty(page) && !self.is_written(page), "{page} of {pages:?}");
             self.pages.change(page, Flags::WRITEBACK, Flags::DIRTY);

@@ -4,6 +4,7 @@ use super::{DISK, FILE_PAGES, PageCache, TOGETHER};
 use crate::frames::{Frames, leaf_of, nodes_above};
 use crate::lru::Verdict;
 use crate::pages::Flags;
+use block::PagesWhy;
 use guest::Footprint;
 use guest::LeftBehind;
 use std::ops::Range;
@@ -113,6 +114,9 @@ impl PageCache {
         let (mut leaves, mut last) = (0, None);
         self.pages.drop_clean(start, end, |page| {
             self.mapped.remove(page);
+            if let Some(history) = &mut self.history {
+                history.leaves(page, PagesWhy::Dropped);
+            }
             leaves += u64::from(last.replace(leaf_of(page)) != Some(leaf_of(page)));
             match gone.last_mut() {
                 Some(run) if run.end == page => run.end += 1,
@@ -145,7 +149,7 @@ impl PageCache {
         if excess == 0 {
             return;
         }
-        let (pages, mapped) = (&mut self.pages, &mut self.mapped);
+        let PageCache { pages, mapped, history, .. } = self;
         self.lru.evict(excess, |_, page| {
             let flags = pages.get(page).expect("what is queued is in memory");
             if !flags.is_droppable() {
@@ -157,6 +161,9 @@ impl PageCache {
             }
             pages.remove(page);
             mapped.remove(page);
+            if let Some(history) = history {
+                history.leaves(page, PagesWhy::Evicted);
+            }
             Verdict::Evict
         });
     }

@@ -13,7 +13,7 @@ pub use path::Segment;
 
 use base::{Duration, Instant};
 use bios::Bios;
-use block::{Action, Committed, ContextId, Event, SleepsFor, Syscall};
+use block::{Action, Committed, ContextId, Event, PagesWhy, SleepsFor, Syscall};
 use machine::{Observer, TaskInfo};
 use path::Walk;
 use std::collections::{BTreeMap, VecDeque};
@@ -41,6 +41,9 @@ pub struct Call {
     pub path: Vec<Segment>,
     /// The transactions of ext4's journal whose commits are part of that.
     pub commits: Vec<Committed>,
+    /// Pages that were read, and those of others that were written: why, because of whom and how
+    /// many.
+    pub pages: Vec<(PagesWhy, ContextId, u32)>,
 }
 
 impl Call {
@@ -65,6 +68,8 @@ pub struct Calls<F> {
     beggars: Vec<(ContextId, Option<ContextId>)>,
     /// Transactions that have been committed, or are, and when.
     commits: VecDeque<(Instant, Committed)>,
+    /// Of tasks' calls that are not over.
+    pages: BTreeMap<ContextId, Vec<(PagesWhy, ContextId, u32)>>,
     until_tidy: u32,
     /// The oldest call that was not over when things were put in order last.
     horizon: Instant,
@@ -83,6 +88,7 @@ impl<F: FnMut(Call)> Calls<F> {
             throttled: Vec::new(),
             beggars: Vec::new(),
             commits: VecDeque::new(),
+            pages: BTreeMap::new(),
             until_tidy: TIDY_AFTER,
             horizon: Instant::ZERO,
             sink,
@@ -163,7 +169,9 @@ impl<F: FnMut(Call)> Calls<F> {
         let is_met = |it: &&(Instant, Committed)| met.contains(&it.1.transaction);
         let commits = self.commits.iter().filter(is_met).map(|it| it.1.clone()).collect();
         let is_unfinished = matches!(event.action, Action::SyscallUnfinished { .. });
-        (self.sink)(Call { task, call, token, entered, ended, is_unfinished, path, commits });
+        let pages = self.pages.remove(&task).unwrap_or_default();
+        let call = Call { task, call, token, entered, ended, is_unfinished, path, commits, pages };
+        (self.sink)(call);
     }
 
     fn tidy(&mut self, now: Instant) {
@@ -206,9 +214,13 @@ impl<F: FnMut(Call)> Observer for Calls<F> {
                 let commit = phase.map(|phase| (*transaction, phase));
                 self.history(event.context).commits(event.at, commit);
             }
+            Action::Pages { why, by, pages } => {
+                self.pages.entry(event.context).or_default().push((*why, *by, *pages));
+            }
             Action::InCommit(commit) => self.commits.push_back((event.at, (**commit).clone())),
             Action::Preempted => self.history(event.context).turn(event.at, None, Doing::Waits),
             Action::SyscallEnter(_) => {
+                self.pages.remove(&event.context);
                 self.open.insert((event.context, event.token), event.at);
             }
             Action::SyscallExit { call, entered, submitted }

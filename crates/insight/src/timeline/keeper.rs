@@ -69,10 +69,9 @@ impl Keeper {
     /// A request is done. Requests come in the order in which they end.
     pub fn see(&mut self, life: &Life) {
         self.outline.see(life);
-        if let Some(last) = self.kept.last_mut() {
-            if last.number + 1 == self.open.number && life.queued < last.to {
-                last.begun.push(life.clone());
-            }
+        let last = self.kept.last_mut().filter(|it| it.number + 1 == self.open.number);
+        if let Some(last) = last.filter(|it| life.queued < it.to) {
+            last.begun.push(life.clone());
         }
         self.open.longest = self.open.longest.max(life.end().saturating_since(life.queued));
         self.open.to = self.open.to.max(life.end());

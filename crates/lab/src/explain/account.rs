@@ -4,7 +4,7 @@ use super::focus::Only;
 use crate::error::Error;
 use crate::metrics::CallKind;
 use base::{Duration, Instant};
-use block::{CommitPhase, ContextId, Stage};
+use block::{CommitPhase, ContextId, PagesWhy, Stage};
 use insight::histogram::Distribution;
 use insight::{Call, Layer, Segment};
 use serde::{Serialize, Serializer};
@@ -42,6 +42,10 @@ pub struct Caller {
     /// Commits of ext4's journal that its calls waited for.
     #[serde(skip_serializing_if = "Commits::is_empty")]
     pub commits: Commits,
+    /// Pages that its calls read, and those of others that they wrote: why, because of whom and how
+    /// many.
+    #[serde(skip)]
+    pub pages: Pages,
     /// The slowest calls, the slowest first.
     #[serde(skip)]
     pub slowest: Vec<Call>,
@@ -49,6 +53,9 @@ pub struct Caller {
     #[serde(skip)]
     pub by_layer: BTreeMap<Option<Layer>, Distribution>,
 }
+
+/// Pages that calls read, and those of others that they wrote.
+pub type Pages = BTreeMap<(PagesWhy, String), u64>;
 
 /// The commits of ext4's journal that calls waited for.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -155,6 +162,7 @@ struct Sums {
     phases: BTreeMap<CommitPhase, Duration>,
     asked_by: BTreeMap<Option<ContextId>, u64>,
     handles: BTreeMap<ContextId, u64>,
+    pages: BTreeMap<(PagesWhy, ContextId), u64>,
     slowest: Vec<Call>,
     by_layer: BTreeMap<Option<Layer>, Distribution>,
 }
@@ -203,6 +211,9 @@ impl Account {
         sums.by_layer.entry(None).or_default().add(call.took());
         sums.add_parts(&call.path);
         sums.add_commits(&call);
+        for (why, by, pages) in &call.pages {
+            *sums.pages.entry((*why, *by)).or_default() += u64::from(*pages);
+        }
         sums.keep(call, self.slowest);
     }
 
@@ -216,6 +227,7 @@ impl Account {
         let mut of_job: BTreeMap<(String, CallKind), Sums> = BTreeMap::new();
         let mut parts: BTreeMap<(String, CallKind), Named> = BTreeMap::new();
         let mut commits: BTreeMap<(String, CallKind), Commits> = BTreeMap::new();
+        let mut pages: BTreeMap<(String, CallKind), Pages> = BTreeMap::new();
         for ((task, kind), sums) in self.callers {
             let key = (name(task), kind);
             let named = parts.entry(key.clone()).or_default();
@@ -223,13 +235,18 @@ impl Account {
                 add_named(named, part, &name);
             }
             commits.entry(key.clone()).or_default().add(&sums, &name);
+            let of_job_pages = pages.entry(key.clone()).or_default();
+            for ((why, by), count) in &sums.pages {
+                *of_job_pages.entry((*why, name(*by))).or_default() += count;
+            }
             of_job.entry(key).or_default().join(sums, self.slowest);
         }
         let caller = |((job, kind), sums): ((String, CallKind), Sums)| {
             let key = (job.clone(), kind);
             let named = parts.remove(&key).unwrap_or_default();
             let commits = commits.remove(&key).unwrap_or_default();
-            sums.into_caller(job, kind, named, commits)
+            let pages = pages.remove(&key).unwrap_or_default();
+            Caller { pages, ..sums.into_caller(job, kind, named, commits) }
         };
         let mut callers: Vec<Caller> = of_job.into_iter().map(caller).collect();
         callers.sort_by_key(|it| std::cmp::Reverse(it.total));
@@ -379,6 +396,7 @@ impl Sums {
             active: self.span.map_or(Duration::ZERO, |(from, to)| to.saturating_since(from)),
             parts,
             commits,
+            pages: Pages::new(),
             slowest: self.slowest,
             by_layer: self.by_layer,
         }

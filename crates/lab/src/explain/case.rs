@@ -4,6 +4,7 @@ use super::account::{Caller, Part};
 use super::actors::{Actor, Actors};
 use super::finding::{BOOT, Change, Finding, Remedy, Weight};
 use super::recorded::Known;
+use crate::metrics::CallKind;
 use crate::plan::{PlannedJob, Row};
 use crate::quantity::{Kind, human};
 use crate::result::RunResult;
@@ -210,6 +211,19 @@ impl<'a> Case<'a> {
         }
     }
 
+    /// How many jobs and their copies read through the page cache, as far as that is known.
+    pub fn readers_in_sequence(&self) -> u64 {
+        let readers = self.callers.iter().filter(|it| it.kind == CallKind::Read);
+        let tasks = readers.filter(|it| !self.is_direct(&it.job)).map(|it| self.tasks(&it.job));
+        tasks.sum()
+    }
+
+    /// How many tasks a job has.
+    fn tasks(&self, name: &str) -> u64 {
+        let results = self.result().into_iter().flat_map(|it| &it.jobs);
+        results.filter(|it| it.name == name).map(|it| u64::from(it.tasks)).sum()
+    }
+
     /// How many it had while it had any, in thousandths.
     pub fn mean_depth(&self) -> u64 {
         match self.of {
@@ -329,6 +343,7 @@ impl<'a> Case<'a> {
                 false => Weight::Note,
             },
             title: String::new(),
+            acquitted: None,
             victim: caller.job.clone(),
             kind: caller.kind,
             culprit: worst.behind.clone().filter(|it| *it != caller.job),

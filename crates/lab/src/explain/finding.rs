@@ -24,6 +24,9 @@ pub struct Finding {
     pub weight: Weight,
     /// What it is, in some words.
     pub title: String,
+    /// The same if the culprit turns out to be none.
+    #[serde(skip)]
+    pub acquitted: Option<String>,
     /// The job that loses.
     pub victim: String,
     /// Its calls.
@@ -91,8 +94,14 @@ pub enum Change {
     Memory(u64),
     /// The file system is mounted with an option.
     Mount(String),
+    /// Several of them.
+    Defaults(Vec<String>),
     /// A job without an I/O priority of its own.
     Ioprio(String),
+    /// A job with the usual I/O priority, whatever its nice value is.
+    BestEffort(String),
+    /// The files of a job have been written as a whole before.
+    Written(String),
     /// A job on all cores.
     AllCores(String),
     /// A control group with another weight.
@@ -123,6 +132,14 @@ pub struct Gain {
 }
 
 impl Finding {
+    /// Without whom it was blamed on nothing is better: it is no culprit.
+    pub fn acquit(&mut self) {
+        self.culprit = None;
+        if let Some(title) = self.acquitted.take() {
+            self.title = title;
+        }
+    }
+
     /// It is a note, and becomes a cause when one of the remedies helps.
     pub fn suspect(&mut self) {
         (self.weight, self.suspected) = (Weight::Note, true);

@@ -45,6 +45,11 @@ impl Focus {
         Ok(Focus { name: figure.to_string(), job: figure.job.clone(), kind, point })
     }
 
+    /// Whether it is of one job.
+    pub fn names_a_job(&self) -> bool {
+        self.job.is_some()
+    }
+
     /// Whether some of somebody's calls are looked at.
     pub fn is_about(&self, job: &str, kind: CallKind) -> bool {
         self.job.as_ref().is_none_or(|it| it == job) && self.kind.is_none_or(|it| it == kind)

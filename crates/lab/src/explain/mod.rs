@@ -186,6 +186,13 @@ fn look_twice(
         let again = explain_rows(plan, &[row], &focused, runs)?;
         again.into_iter().filter(Explained::has_cause).for_each(|again| *it = again);
     }
+    // Who is named by the metric is to be helped first.
+    if focus.names_a_job() {
+        let is_other = |it: &Finding| !focus.is_about(&it.victim, it.kind);
+        explained.iter_mut().for_each(|row| {
+            row.findings.sort_by_key(|it| (it.weight, is_other(it)));
+        });
+    }
     Ok(explained)
 }
 

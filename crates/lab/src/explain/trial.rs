@@ -12,7 +12,7 @@ use crate::metrics::CallKind;
 use crate::parallel;
 use crate::plan::{Plan, Row};
 use base::{Bytes, Duration};
-use block::Ioprio;
+use block::{Ioprio, IoprioClass};
 use std::collections::BTreeMap;
 
 /// So many causes have their remedies tried.
@@ -31,6 +31,9 @@ const LITTLE: u64 = 50;
 const REBOOT: f64 = 2.0;
 /// If it is about this part of their time.
 const MOST: f64 = 0.5;
+
+/// What a task has that is not nice to others.
+const USUAL: Ioprio = Ioprio { class: IoprioClass::BestEffort, level: 4 };
 
 /// What came of calls.
 #[derive(Clone, Copy, Debug)]
@@ -156,6 +159,11 @@ fn changed(row: &Row, change: &Change) -> Option<Row> {
         Change::Memory(bytes) => Some(Row { memory: Bytes(*bytes), ..row.clone() }),
         Change::Mount(option) => row.with_mount_option(option).ok(),
         Change::Ioprio(name) => Some(row.with_job(name, |job| job.ioprio = Ioprio::NONE)),
+        Change::BestEffort(name) => Some(row.with_job(name, |job| job.ioprio = USUAL)),
+        Change::Written(name) => row.written_before(name),
+        Change::Defaults(names) => {
+            names.iter().try_fold(row.clone(), |row, name| row.with_default(name)).ok()
+        }
         Change::AllCores(name) => Some(row.with_job(name, |job| job.affinity = None)),
         Change::Weight(group, weight) => Some(row.with_weight(group, *weight)),
         Change::Unlimited(group) => Some(row.unlimited(group)),
@@ -197,6 +205,9 @@ fn judge<'t>(
             remedy.gain = remedy.change.as_ref().and_then(&gain_of);
         }
         keep_what_helps(finding);
+        if finding.without.as_ref().is_some_and(|it| it.times[0] < LEAST) {
+            finding.acquit();
+        }
     }
     weigh_settings(findings);
 }

@@ -1,7 +1,7 @@
 //! Rows with a change, as somebody makes it on a machine that runs: whatever else was set stays.
 
 use super::settings::{is_number, probe};
-use super::{Number, PlannedJob, Row};
+use super::{DROP_CACHES, Number, PlannedJob, Row};
 use crate::error::Error;
 use crate::experiment::cgroup::{CgroupSpec, LIMITS};
 use crate::experiment::filesystem;
@@ -9,7 +9,10 @@ use crate::kernels::Kernels;
 use crate::scheduler_spec::SchedulerSpec;
 use block::Facts;
 use machine::{CacheRules, MachineSettings};
+use programs::dd::Dd;
+use programs::fio::{self, Fio};
 use sched::Schedulers;
+use std::sync::Arc;
 
 /// A tunable or a setting that is not as it is by default.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +25,8 @@ pub(crate) struct Deviation {
     pub default: Option<i64>,
 }
 
+/// Of more files than this nobody says that they are to be written before.
+const MOST_WRITTEN: usize = 64;
 /// Where a changed setting is given.
 const PLACE: &str = "a change";
 
@@ -78,6 +83,21 @@ impl Row {
             it.clones.iter_mut().for_each(&change);
         }
         row
+    }
+
+    /// The same with the files of a job of fio written before as a whole, as far as it says how
+    /// long they are; nothing if there is none.
+    pub(crate) fn written_before(&self, name: &str) -> Option<Row> {
+        let jobs = self.jobs.iter().filter(|it| it.result_names().iter().any(|it| it == name));
+        let fio = jobs.flat_map(|it| it.program.parts()).filter_map(|it| it.downcast::<Fio>());
+        let lines: Vec<PlannedJob> = fio.flat_map(Fio::jobs).flat_map(writing).collect();
+        let mut row = self.clone();
+        // What lets go of memory comes last.
+        let drops = |it: &&PlannedJob| it.line.as_deref() == Some(DROP_CACHES);
+        let last = row.preparation.iter().rev().take_while(drops).count();
+        let at = row.preparation.len() - last;
+        row.preparation.splice(at..at, lines.clone());
+        (!lines.is_empty()).then_some(row)
     }
 
     /// The same without a job; nothing if nobody would be left who is waited for.
@@ -227,4 +247,19 @@ mod tests {
         assert!(rows[0].with_values(&[("slice_idle", 0)]).unwrap().does_the_same(&rows[2]));
         assert!(!rows[0].does_the_same(&rows[2]));
     }
+}
+
+/// What writes the files of a job, each as long as it gets.
+fn writing(job: &fio::Job) -> Vec<PlannedJob> {
+    let files = job.files_of_known_size();
+    if files.len() > MOST_WRITTEN {
+        return Vec::new();
+    }
+    let line = |(name, bytes): (&str, u64)| {
+        let mib = bytes.div_ceil(1 << 20);
+        let words = format!("if=/dev/zero of={name} bs=1M count={mib} conv=notrunc,fsync");
+        let words: Vec<String> = words.split(' ').map(str::to_string).collect();
+        Some(PlannedJob::new("dd", Arc::new(Dd::parse(&words).ok()?)))
+    };
+    files.into_iter().filter_map(line).collect()
 }

@@ -265,7 +265,7 @@ impl AsyncQueue {
             task.world().all_submitted(task.id(), number);
         } else {
             FileIo::of(task).write_what_is_cached(&transfer).await;
-            task.storage().bypassed(&transfer);
+            task.storage().bypassed(task.id(), &transfer);
             let nowait = self.interface == Interface::IoUring;
             task.submit_plugged(number, transfer, nowait).await;
         }

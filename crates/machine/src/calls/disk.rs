@@ -123,7 +123,7 @@ impl Task {
     /// Submits one piece of I/O as it is, whatever system call it came from, and waits for it.
     pub async fn transfer(&self, transfer: Transfer) {
         let number = self.enter_call(transfer).await;
-        self.storage().bypassed(&transfer);
+        self.storage().bypassed(self.id(), &transfer);
         self.run_operation(number, transfer).await;
         self.leave_call(number);
     }
@@ -164,7 +164,7 @@ impl Task {
             Ok((bytes, transfer)) => {
                 if bytes > 0 {
                     FileIo::of(self).write_what_is_cached(&transfer).await;
-                    self.storage().bypassed(&transfer);
+                    self.storage().bypassed(self.id(), &transfer);
                     self.run_operation(number, transfer).await;
                 }
                 if op == Op::Write && (file.flags.dsync || file.flags.sync) {

@@ -167,9 +167,10 @@ impl Task {
         let (parts, effects) = {
             let now = FileIo::of(self).tick();
             let mut storage = self.storage();
-            let reading = storage.cache_mut().admit_alone(page);
+            let reading = storage.cache_mut().acts(self.id()).admit_alone(page);
             storage.cut_at_extents(reading, now)
         };
+        self.tell_pages();
         self.apply(effects);
         for part in parts {
             FileIo::of(self).submit_pages(&part, Op::Read, Flags::NONE).await;

@@ -267,10 +267,11 @@ impl FileIo<'_> {
             let mut storage = self.storage();
             let pages = key(file, piece.pages.start)..key(file, piece.pages.end);
             let memory = storage.cache().memory_of(pages.clone());
-            let token = storage.cache_mut().write_run(pages, now);
+            let token = storage.cache_mut().acts(self.id()).write_run(pages, now);
             storage.files().add_bio(write, token);
             (token, memory)
         };
+        self.tell_pages();
         self.compute(self.costs().writeback * length).await;
         {
             let mut world = self.world();

@@ -93,8 +93,9 @@ impl<'t> PageIo<'t> {
             let runs = {
                 let mut storage = self.storage();
                 let end = storage.end_of_file(window.start);
-                storage.cache_mut().admit_of(file.number, window, end)
+                storage.cache_mut().acts(self.id()).admit_of(file.number, window, end)
             };
+            self.tell_pages();
             for run in runs {
                 let pages: u64 = run.iter().map(|it| it.pages.end - it.pages.start).sum();
                 self.compute(self.costs().page * pages).await;
@@ -156,6 +157,7 @@ impl<'t> PageIo<'t> {
     /// Reads one page, such as one of which a part is written.
     pub async fn read_alone(&self, page: u64, flags: Flags) {
         let reading = self.cache().admit_alone(page);
+        self.tell_pages();
         self.submit_pages(&reading, Op::Read, flags).await;
     }
 

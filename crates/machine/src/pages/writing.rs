@@ -121,6 +121,7 @@ impl PageIo<'_> {
             return;
         }
         let writing = self.cache().write(page, now);
+        self.tell_pages();
         self.submit_pages(&writing, Op::Write, flags).await;
         let effects = self.storage().unlock_page(page);
         self.apply(effects);

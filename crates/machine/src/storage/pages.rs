@@ -4,7 +4,7 @@
 use super::{Effect, Storage};
 use crate::file::{MOST_BYTES, Transfer};
 use base::{Sector, Sectors};
-use block::Op;
+use block::{ContextId, Op};
 use cache::readahead::Allowance;
 use cache::{FILE_PAGES, PAGE, PageBio, PageCache};
 use fs::key;
@@ -22,9 +22,9 @@ impl Storage {
     }
 
     /// What is written or discarded past the page cache is not in memory any more.
-    pub fn bypassed(&mut self, transfer: &Transfer) {
+    pub fn bypassed(&mut self, task: ContextId, transfer: &Transfer) {
         if transfer.op != Op::Read {
-            self.cache.drop_range(pages_of_transfer(transfer));
+            self.cache.acts(task).drop_range(pages_of_transfer(transfer));
         }
     }
 

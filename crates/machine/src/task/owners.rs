@@ -3,7 +3,7 @@
 use super::Task;
 use crate::storage::Storage;
 use crate::world::World;
-use block::RequestQueue;
+use block::{Action, RequestQueue};
 use cache::PageCache;
 use fs::{Ext4, Files, Format, Xfs};
 use std::cell::RefMut;
@@ -31,7 +31,15 @@ impl Task {
 
     /// The page cache.
     pub(crate) fn cache(&self) -> RefMut<'_, PageCache> {
-        RefMut::map(self.world(), World::cache)
+        RefMut::map(self.world(), |world| world.cache().acts(self.id))
+    }
+
+    /// Tells of pages that were just read or written, and because of whom.
+    pub(crate) fn tell_pages(&self) {
+        let mut world = self.world();
+        for ((why, by), pages) in world.cache().take_met() {
+            world.tell_asked(self.id, || Action::Pages { why, by, pages });
+        }
     }
 
     /// What is known of files.

@@ -226,6 +226,9 @@ impl World {
 
     fn begin_jobs(&mut self, begins: Instant) {
         self.preparation.is_over(begins);
+        if self.tells_tasks {
+            self.storage.cache_mut().keep_history();
+        }
         self.clock.prolong(begins.since(Instant::ZERO));
         for number in 0..self.preparation.jobs() {
             let start = self.jobs[number].plan.as_ref().expect("it has not started").start;

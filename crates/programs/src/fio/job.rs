@@ -585,6 +585,18 @@ impl Job {
         ParseError::new(&self.place, format!("job '{}': {}", self.name, message.into()))
     }
 
+    /// Its files on a file system, with how many bytes of each it may use; none if it does not say
+    /// how many in bytes.
+    pub fn files_of_known_size(&self) -> Vec<(&str, u64)> {
+        let files = self.files.list.iter().filter(|it| it.kind == FileKind::File);
+        let all = match self.extent.size {
+            Some(Share::Bytes(bytes)) => bytes,
+            _ => 0,
+        };
+        let each = all / self.files.list.len().max(1) as u64;
+        files.map(|it| (it.name.as_str(), each)).filter(|it| it.1 > 0).collect()
+    }
+
     /// Whether it reports together with another process.
     pub fn reports_with(&self, other: &Job) -> bool {
         self.group_reporting && other.group_reporting && self.group == other.group

@@ -1,7 +1,7 @@
 //! What a browser makes of the page, with its keys pressed and its buttons clicked.
 
 use crate::browser::Browser;
-use crate::structure::page;
+use crate::structure::{self, page};
 use crate::synthetic;
 use insight::Timeline;
 use report::html::Page;
@@ -122,7 +122,7 @@ fn keys_move_and_zoom_both_runs() {
 
 fn of_a_long_run_slices_are_there_one_by_one() {
     let run = synthetic::recorded("cfq", 60_000, 1);
-    let cut = Timeline::of(synthetic::kept(&run, 60_000, 10));
+    let cut = Timeline::of(structure::kept(&run, 60_000, 10));
     let (tick, first, second) = (cut.tick, cut.kept[0], cut.kept[1]);
     let mut open = Open::page("slices", &Page { timelines: vec![cut], ..page() });
     let said = |open: &mut Open, (from, to): (u64, u64)| {

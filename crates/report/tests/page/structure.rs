@@ -2,6 +2,9 @@
 
 use crate::synthetic;
 use expect_test::expect_file;
+use insight::Life;
+use insight::timeline::Recorded;
+use insight::timeline::keeper::Keeper;
 use report::Style;
 use report::html::{CallerRow, Callers, Curves, Distributions, Finding, Page, Place, Table};
 use report::style::Paint;
@@ -171,12 +174,23 @@ fn trace_events_have_a_bar_for_each_request() {
     assert_eq!((flows("s"), flows("f")), (6, 6));
 }
 
+/// What is kept of the first so many requests of a run, in so many slices.
+pub fn kept(run: &Recorded, requests: usize, slices: usize) -> Recorded {
+    let mut keeper = Keeper::with_room(slices);
+    let mut lives: Vec<&Life> = run.lives[..requests].iter().collect();
+    lives.sort_by_key(|it| it.end());
+    lives.into_iter().for_each(|it| keeper.see(it));
+    run.held.iter().for_each(|it| keeper.see_held(*it));
+    let (title, tasks, groups) = (run.title.clone(), run.tasks.clone(), run.groups.clone());
+    Recorded { title, tasks, groups, ..keeper.finish(run.end) }
+}
+
 fn of_a_long_run_some_slices_are_kept_and_all_is_summed_up() {
     let run = synthetic::recorded("cfq", 150_000, 1);
     let whole = insight::Timeline::of(run.clone());
-    let cut = synthetic::kept(&run, 50_000, 30);
+    let cut = kept(&run, 50_000, 30);
     assert!(!cut.is_cut() && cut.lives.len() == 50_000);
-    let cut = synthetic::kept(&run, 150_000, 30);
+    let cut = kept(&run, 150_000, 30);
     assert!(cut.is_cut() && (58_000..65_000).contains(&cut.lives.len()), "{}", cut.lives.len());
     assert!(cut.requests() == 150_000 && cut.kept.len() > 10, "{:?}", cut.kept);
     // Whatever was under way at a time that is kept is there.

@@ -4,7 +4,6 @@ use base::{Duration, Instant, Sector, Sectors};
 use block::{
     CgroupId, ContextId, DispatchReason, Flags, HoldReason, IoContextId, Ioprio, Op, Syscall,
 };
-use insight::timeline::keeper::Keeper;
 use insight::timeline::{Arrow, CallBar, Held, Recorded};
 use insight::{Call, Layer, Life, Segment, Timeline};
 use machine::TaskInfo;
@@ -56,17 +55,6 @@ pub fn recorded(title: &str, requests: u32, seed: u64) -> Recorded {
     recorded
 }
 
-/// What is kept of the first so many requests of a run, in so many slices.
-pub fn kept(run: &Recorded, requests: usize, slices: usize) -> Recorded {
-    let mut keeper = Keeper::with_room(slices);
-    let mut lives: Vec<&Life> = run.lives[..requests].iter().collect();
-    lives.sort_by_key(|it| it.end());
-    lives.into_iter().for_each(|it| keeper.see(it));
-    run.held.iter().for_each(|it| keeper.see_held(*it));
-    let (title, tasks, groups) = (run.title.clone(), run.tasks.clone(), run.groups.clone());
-    Recorded { title, tasks, groups, ..keeper.finish(run.end) }
-}
-
 /// A call that waits for a request, and for somebody who has it.
 fn call(life: &Life) -> Call {
     let piece = |from, to, who, layer| Segment {
@@ -89,6 +77,7 @@ fn call(life: &Life) -> Call {
         ended: life.completed,
         is_unfinished: false,
         commits: Vec::new(),
+        pages: Vec::new(),
         path: vec![
             piece(life.queued, life.issued, life.context, Layer::Others),
             piece(life.issued, life.completed, next, Layer::Device),

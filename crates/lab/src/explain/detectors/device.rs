@@ -1,9 +1,9 @@
 //! The device itself has the time, or the host.
 
-use super::others::{WRITE_THROUGH, bully, busiest_other, busiest_writer};
-use crate::explain::account::{Caller, Commits, Part};
+use super::others::{bully, busiest_other, busiest_writer, write_through};
+use crate::explain::account::{Caller, Part};
 use crate::explain::case::{Case, time, waits};
-use crate::explain::finding::{Finding, Remedy, Weight};
+use crate::explain::finding::{Change, Finding, Remedy, Weight};
 use crate::metrics::CallKind;
 use base::Duration;
 use block::Stage;
@@ -121,9 +121,9 @@ fn one_by_one(case: &Case, caller: &Caller) -> Option<Finding> {
         caller.job,
         caller.kind.name()
     );
-    found.mechanism = "The calls are asynchronous by name only. io_submit waits for each read of a \
-        file that is not opened with O_DIRECT, and posixaio has one thread for each file.";
-    found.remedies.push(Remedy::told("O_DIRECT (direct=1) with libaio, or io_uring"));
+    found.mechanism = "The calls are asynchronous by name only. Through the page cache one read \
+        waits for the other (io_submit), and posixaio has one thread for each file.";
+    found.remedies.push(Remedy::told("O_DIRECT (direct=1) with libaio or io_uring"));
     found.remedies.push(Remedy::told("several threads or processes (numjobs)"));
     Some(found)
 }
@@ -134,7 +134,8 @@ fn partial(case: &Case, caller: &Caller) -> Option<Finding> {
     if caller.kind != CallKind::Write || caller.reading() < SHARED {
         return None;
     }
-    let is_about = |it: &Part| it.reading > Duration::ZERO;
+    // Not what somebody reads who has a lock meanwhile.
+    let is_about = |it: &Part| it.reading > it.locked;
     let mut found = case.finding("partial-writes", caller, is_about)?;
     found.weight = Weight::Cause;
     found.culprit = None;
@@ -237,42 +238,49 @@ fn flushes(case: &Case, caller: &Caller) -> Option<Finding> {
         }
         (None, None) => format!("the disk flushes its cache {rate:.0} times a second"),
     };
-    let commits = commits_itself(caller) && writer.is_none() && other.is_none();
-    if commits {
-        found.title = format!(
-            "each {} of {} commits the journal: {}",
-            caller.kind.name(),
-            caller.job,
-            found.title
-        );
+    let often = format!("the disk flushes its cache {rate:.0} times a second");
+    let each = format!("each {} of {} commits the journal", caller.kind.name(), caller.job);
+    found.acquitted = Some(often.clone());
+    if commits_itself(caller) {
+        found.title = format!("{each}: {}", found.title);
+        found.acquitted = Some(format!("{each}: {often}"));
+        found.remedies.push(Remedy::tried(
+            format!("write the files of {} as a whole before (dd conv=notrunc)", caller.job),
+            Change::Written(caller.job.clone()),
+        ));
+        found.evidence.push(format!("{} commits were asked for by {}", asked(caller), caller.job));
     }
     if writer.is_none() && other.is_some() && !is_storm {
         found.suspect();
         found.remedies.extend(case.one_at_a_time());
     }
     found.culprit = writer.or(other);
-    found.mechanism = "Each fsync, and each commit of the journal, has the device write out its \
-        cache. All who are in the same commit share one flush; who comes later needs another.";
+    found.mechanism = match commits_itself(caller) {
+        true => {
+            "Where a file grows, or is written for the first time where fallocate or a hole gave \
+             it nothing but room, its size or its blocks change, and a sync needs a commit of the \
+             journal, with a flush. Over blocks that hold data a sync needs none."
+        }
+        false => {
+            "Each fsync, and each commit of the journal, has the device write out its cache. All \
+             who are in the same commit share one flush; who comes later needs another."
+        }
+    };
     found
         .remedies
         .push(Remedy::told("commit more at once: fewer calls of fsync, fdatasync, O_DSYNC"));
-    if commits {
-        found.remedies.push(Remedy::told(
-            "write over blocks that hold data: where a file grows, or what fallocate gave it is \
-             written for the first time, each sync needs a commit",
-        ));
-    }
-    found.remedies.push(Remedy::told(WRITE_THROUGH));
+    found.remedies.push(write_through(case));
     Some(found)
 }
 
 /// Whether most calls have a commit made, for changes of their own.
 fn commits_itself(caller: &Caller) -> bool {
-    let Commits { asked_by, handles, .. } = &caller.commits;
-    let own = |it: &Option<&u64>| it.copied().unwrap_or_default();
-    let asked = own(&asked_by.get(&Some(caller.job.clone())));
-    let made: u64 = handles.values().sum();
-    caller.calls < 2 * asked && made < 2 * own(&handles.get(&caller.job))
+    caller.calls < 2 * asked(caller) && caller.commits.handles.contains_key(&caller.job)
+}
+
+/// How many commits a caller asked for that its calls waited for.
+fn asked(caller: &Caller) -> u64 {
+    caller.commits.asked_by.get(&Some(caller.job.clone())).copied().unwrap_or_default()
 }
 
 /// The device takes fewer commands than it could serve.
@@ -343,8 +351,18 @@ fn discards(case: &Case, caller: &Caller) -> Option<Finding> {
     }
     found.title = format!("{} waits behind discards of {}", caller.job, trims.job);
     found.culprit = Some(trims.job.clone());
+    let count = trims.calls.max(1);
+    let mean = super::others::moved(case, &trims.job, |kind| kind == CallKind::Trim) / count;
+    if (mean as i64) < SMALL_DISCARD {
+        found.evidence.push(format!("{count} discards of {} KiB on average", mean >> 10));
+        found.mechanism = "Each discard is a command that keeps the device for a while, however \
+            little it discards. Few that discard much cost less than many.";
+        let told = "discard now and then with fstrim, instead of at once (mount -o discard)";
+        found.remedies.push(Remedy::told(told));
+        return Some(found);
+    }
     found.mechanism = "A discard of much is long work for a device, and reads wait until it is \
-        done. Many small ones let reads in between.";
+        done. Between shorter ones others are served.";
     let small = ("discard_max_bytes", SMALL_DISCARD);
     found.remedies.extend(case.setting(small.0, small.1));
     // They all are with the device at once, unless somebody holds them back.

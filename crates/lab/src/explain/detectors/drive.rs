@@ -1,6 +1,6 @@
 //! What the drive does while it has a request: it flushes, or writes what it had taken in before.
 
-use super::others::{WRITE_THROUGH, busiest_writer};
+use super::others::{busiest_writer, write_through};
 use crate::explain::account::{Caller, Part};
 use crate::explain::case::{Case, time};
 use crate::explain::finding::{Finding, Remedy};
@@ -63,7 +63,7 @@ fn behind_flushes(case: &Case, caller: &Caller) -> Option<Finding> {
         "commit more at once in {}: fewer calls of fsync, fdatasync, O_DSYNC",
         culprit.job
     )));
-    found.remedies.push(Remedy::told(WRITE_THROUGH));
+    found.remedies.push(write_through(case));
     Some(found)
 }
 

@@ -1,53 +1,149 @@
-//! What was in memory is there no more, because somebody else read or wrote much.
+//! What is in memory, and is there no more: pages that somebody had to make room for, or dropped,
+//! and pages of a file that somebody else has made dirty.
 
-use super::others::moved;
-use crate::explain::account::Caller;
+use crate::explain::account::{Caller, Part};
 use crate::explain::case::Case;
 use crate::explain::finding::{Change, Finding, Remedy};
 use crate::metrics::CallKind;
 use base::Duration;
+use block::PagesWhy;
 use insight::Layer;
 
 /// Who has the disk read for this part of its time would gain by memory.
 const READING: f64 = 0.3;
-/// Who moves this part of the memory through it pushes out what is there.
-const PART_OF_MEMORY: u64 = 4;
 /// So many times the memory is tried.
 const MORE: u64 = 4;
+/// Of the pages that are read so many are to be one that is read again.
+const OF_PAGES: u64 = 4;
+/// Readers in sequence may have a part of memory for what is read ahead for them.
+const READ_AHEAD: u64 = 4;
 
-/// Readers through the page cache beside somebody who fills it.
+/// Callers whose pages somebody else has to do with.
 pub fn detect(case: &Case) -> Vec<Finding> {
-    case.callers.iter().filter_map(|it| evicted(case, it)).collect()
+    let detectors = [evicted, dropped, of_others];
+    let all = case.callers.iter().flat_map(|caller| detectors.map(|it| it(case, caller)));
+    all.flatten().collect()
 }
 
-fn evicted(case: &Case, caller: &Caller) -> Option<Finding> {
-    let memory = case.row()?.memory.0;
-    if caller.kind != CallKind::Read || caller.reading() < READING || case.is_direct(&caller.job) {
+/// Pages that a caller had to do with for this reason, and with whom most; perhaps with itself.
+fn pages(caller: &Caller, why: PagesWhy) -> Option<(u64, String)> {
+    let its = caller.pages.iter().filter(|it| it.0.0 == why);
+    let all = its.clone().map(|it| it.1).sum();
+    Some((all, its.max_by_key(|it| it.1)?.0.1.clone()))
+}
+
+/// The same of a caller who waits for the disk because pages are not there, if those are many.
+fn read_again(
+    case: &Case,
+    caller: &Caller,
+    name: &'static str,
+    why: PagesWhy,
+) -> Option<(Finding, String)> {
+    let (count, by) = pages(caller, why)?;
+    let is_read = |it: PagesWhy| it != PagesWhy::Dirtied;
+    let all: u64 = caller.pages.iter().filter(|it| is_read(it.0.0)).map(|it| it.1).sum();
+    if count * OF_PAGES < all {
         return None;
     }
-    let through = |it: &str| if case.is_direct(it) { 0 } else { moved(case, it, |_| true) };
-    let others = case.jobs().map(|it| &it.name).filter(|it| **it != caller.job);
-    let culprit = others.max_by_key(|it| through(it))?.clone();
-    if through(&culprit) < memory / PART_OF_MEMORY {
-        return None;
-    }
-    let of = |it: &crate::explain::account::Part| match it.layer {
-        Layer::Computing | Layer::Core => Duration::ZERO,
+    let of = |it: &Part| match it.layer {
+        Layer::Computing | Layer::Core | Layer::Pause => Duration::ZERO,
+        _ if caller.kind == CallKind::Read => it.time,
         _ => it.reading,
     };
-    let mut found = case.finding_of("evicted", caller, of)?;
-    found.suspect();
-    found.title = format!("{culprit} pushes out of memory what {} reads again", caller.job);
-    found.mechanism = "All files share the page cache. Who reads or writes much once takes the \
-        place of what others read over and over, and these go to the disk for it.";
+    let mut found = case.finding_of(name, caller, of).filter(|it| it.share >= READING)?;
+    found
+        .evidence
+        .push(format!("{count} of {all} pages were read again, most of them because of {by}"));
+    found.culprit = Some(by.clone()).filter(|it| *it != caller.job && !case.is_kernel(it));
+    Some((found, by))
+}
+
+/// Pages had to leave memory for those of somebody, and are read again.
+fn evicted(case: &Case, caller: &Caller) -> Option<Finding> {
+    let memory = case.row()?.memory.0;
+    let (mut found, by) = read_again(case, caller, "evicted", PagesWhy::Evicted)?;
     let more = format!("{} MiB of memory", (memory * MORE) >> 20);
     found.remedies.push(Remedy::tried(more, Change::Memory(memory * MORE)));
+    found.remedies.extend(read_ahead_less(case, memory));
+    if by == caller.job {
+        found.title = format!("{by} pushes out of memory what it reads again itself");
+        found.mechanism = "It needs more pages than there is memory. What it needs again, or what \
+            was read ahead for it, has left before its turn comes.";
+        return Some(found);
+    }
+    found.title = format!("{by} pushes out of memory what {} reads again", caller.job);
+    found.mechanism = "All files share the page cache. Who reads or writes much once takes the \
+        place of what others read over and over, and these go to the disk for it.";
     found.remedies.push(Remedy::told(format!(
-        "have {culprit} use O_DIRECT, or posix_fadvise(POSIX_FADV_DONTNEED) behind it"
+        "have {by} use O_DIRECT, or posix_fadvise(POSIX_FADV_DONTNEED) behind it"
     )));
-    found
-        .remedies
-        .push(Remedy::told(format!("memory.low for the control group of {}", caller.job)));
-    found.culprit = Some(culprit);
+    found.remedies.push(Remedy::told(format!(
+        "a control group for {} with memory.low, or one for {by} with memory.high",
+        caller.job
+    )));
+    Some(found)
+}
+
+/// Windows that fit into memory, where those of all readers do not.
+fn read_ahead_less(case: &Case, memory: u64) -> Option<Remedy> {
+    let window = u64::try_from(case.value("read_ahead_kb")?).ok()? << 10;
+    let readers = case.readers_in_sequence();
+    let fits = memory / READ_AHEAD / readers.max(1);
+    if readers < 2 || window <= fits {
+        return None;
+    }
+    let kib = (fits >> 10).checked_ilog2().map_or(4, |it| 1 << it);
+    case.setting("read_ahead_kb", kib)
+}
+
+/// Somebody had pages dropped that a caller reads again.
+fn dropped(case: &Case, caller: &Caller) -> Option<Finding> {
+    let (mut found, by) = read_again(case, caller, "dropped", PagesWhy::Dropped)?;
+    if case.is_direct(&by) {
+        found.title = format!("{by} writes past the page cache what {} reads from it", caller.job);
+        found.mechanism = "A direct write drops the pages that it covers from memory, so that \
+            nobody reads old data. Whoever reads that file through the page cache goes to the \
+            disk for each of them.";
+        found.remedies.push(Remedy::told(format!("have {by} write without O_DIRECT")));
+        return Some(found);
+    }
+    found.title = format!("{by} drops from memory what {} reads again", caller.job);
+    found.mechanism = "POSIX_FADV_DONTNEED drops the pages of a file for everybody. fio does that \
+        with its files before it begins, unless told otherwise.";
+    found.remedies.push(Remedy::told(format!(
+        "no POSIX_FADV_DONTNEED in {by}, which is invalidate=0 for fio"
+    )));
+    Some(found)
+}
+
+/// A caller writes what others have made dirty: of the file that it syncs or reads past the page
+/// cache, or of all files.
+fn of_others(case: &Case, caller: &Caller) -> Option<Finding> {
+    let (count, by) = pages(caller, PagesWhy::Dirtied)?;
+    if case.is_kernel(&by) || count < caller.calls {
+        return None;
+    }
+    // To find and to submit them takes a core, too.
+    let is_about = |it: &Part| !matches!(it.layer, Layer::Core | Layer::Pause);
+    let mut found = case.finding("dirty-pages-of-others", caller, is_about)?;
+    found.culprit = Some(by.clone());
+    found.evidence.push(format!("{count} pages were written that others had made dirty"));
+    let victim = &caller.job;
+    (found.title, found.mechanism) = match caller.kind {
+        CallKind::Sync => (
+            format!("{victim} syncs what {by} has written"),
+            "fsync, fdatasync and msync write all that is dirty of a file, whoever has written it; \
+             sync(2) writes all files.",
+        ),
+        _ => (
+            format!("direct {}s of {victim} first write what {by} has written", caller.kind.name()),
+            "Who goes around the page cache has to wait until what is dirty there, of the same \
+             part of the file, is on the disk.",
+        ),
+    };
+    found.remedies.push(Remedy::told(match caller.kind {
+        CallKind::Sync => format!("a file of its own for {victim}, or a sync less often"),
+        _ => format!("have {victim} go through the page cache, without O_DIRECT"),
+    }));
     Some(found)
 }

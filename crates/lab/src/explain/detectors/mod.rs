@@ -113,6 +113,8 @@ pub const KNOWN: &[(&str, &str)] = &[
     ("starved-in-the-drive", "a request is with the drive for very long while it serves others"),
     ("device-shared", "requests are with the drive among those of somebody who has more"),
     ("one-by-one", "asynchronous calls reach the disk one after the other"),
+    ("dropped", "somebody drops pages from memory that another one reads again"),
+    ("dirty-pages-of-others", "a sync or a direct read writes what others have made dirty"),
     ("evicted", "somebody pushes out of memory what another reads again"),
     ("partial-writes", "writes read first what they do not cover"),
     ("streams-interleaved", "a disk that turns seeks between several readers at each request"),

@@ -201,8 +201,21 @@ fn starved(case: &Case, caller: &Caller) -> Option<Finding> {
         caller.job,
         time(worst.longest)
     );
-    found.mechanism = "The scheduler has no bound on how long a request is passed over, or one \
-        that is longer than this. A few calls pay for all others.";
+    let raises = case.scheduler() == "bfq" && case.value("low_latency") == Some(1);
+    found.mechanism = match worst.layer {
+        Layer::Tag => {
+            "There are only so many requests (nr_requests). Who has all of them under way leaves \
+             none to others, and a scheduler orders only what has one."
+        }
+        _ if raises => {
+            "BFQ raises whoever has just begun, or asks for little (low_latency). As long as there \
+             are such tasks others wait, for seconds if new ones go on coming."
+        }
+        _ => {
+            "The scheduler has no bound on how long a request is passed over, or one that is \
+             longer than this. A few calls pay for all others."
+        }
+    };
     found.remedies = case.defaults().into_iter().collect();
     found.remedies.extend(case.tunables(&[("low_latency", 0)]));
     found.remedies.extend(case.other_schedulers(&["mq-deadline", "deadline", "bfq", "kyber"]));

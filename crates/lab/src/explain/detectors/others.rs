@@ -2,11 +2,17 @@
 
 use crate::explain::account::Caller;
 use crate::explain::case::Case;
+use crate::explain::finding::Remedy;
 use crate::metrics::CallKind;
 
 /// What ends flushes, where that may be.
-pub const WRITE_THROUGH: &str = "with a drive whose cache survives a power failure, and no other: \
-    echo 'write through' > queue/write_cache";
+pub fn write_through(case: &Case) -> Remedy {
+    Remedy::told(format!(
+        "with a drive whose cache survives a power failure, and no other: echo 'write through' > \
+         /sys/block/{}/queue/write_cache",
+        case.disk()
+    ))
+}
 
 /// The other job that used the disk most, if it used it a good deal.
 pub fn busiest_other(case: &Case, caller: &Caller) -> Option<String> {

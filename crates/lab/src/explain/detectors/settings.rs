@@ -113,7 +113,24 @@ fn settings(case: &Case, row: &Row) -> Vec<Choice> {
         change: Change::Default(it.name),
         whose: None,
     };
-    row.deviations().into_iter().map(one).collect()
+    let mut all: Vec<Choice> = row.deviations().into_iter().map(one).collect();
+    all.extend(together(&all));
+    all
+}
+
+/// All of them, where they are several.
+fn together(all: &[Choice]) -> Option<Choice> {
+    let names = all.iter().filter_map(|it| match &it.change {
+        Change::Default(name) => Some(name.clone()),
+        _ => None,
+    });
+    let words = |of: fn(&Choice) -> &str, by: &str| all.iter().map(of).collect::<Vec<_>>().join(by);
+    (all.len() > 1).then(|| Choice {
+        what: words(|it| &it.what, ", "),
+        command: words(|it| &it.command, "; "),
+        change: Change::Defaults(names.collect()),
+        whose: None,
+    })
 }
 
 /// Options with which the file system is mounted, each with its default.
@@ -163,7 +180,22 @@ fn priorities(case: &Case) -> Vec<Choice> {
         let change = Change::Ioprio(name.clone());
         Choice { what, command, change, whose: Some(name) }
     };
-    set.map(one).collect()
+    set.map(one).chain(niceness(row)).collect()
+}
+
+/// Nice values, from which such a scheduler takes the priority of who has no other.
+fn niceness(row: &Row) -> impl Iterator<Item = Choice> {
+    let is_nice = |it: &&PlannedJob| it.job.nice != 0 && it.job.ioprio == Ioprio::NONE;
+    let scheduler = row.spec.name;
+    row.jobs.iter().filter(is_nice).map(move |it| {
+        let (name, nice) = (it.job.name.clone(), it.job.nice);
+        Choice {
+            what: format!("the nice value {nice} of {name}, by which {scheduler} goes as well"),
+            command: format!("run {name} with ionice -c 2 -n 4"),
+            change: Change::BestEffort(name.clone()),
+            whose: Some(name),
+        }
+    })
 }
 
 /// Jobs that are kept on some cores.
@@ -171,7 +203,7 @@ fn cores(row: &Row) -> Vec<Choice> {
     let set = row.jobs.iter().filter(|it| it.job.affinity.is_some());
     let one = |it: &PlannedJob| {
         let name = it.job.name.clone();
-        let what = format!("the few cores that {name} is kept on");
+        let what = format!("the affinity of {name}, which has few cores");
         let command = format!("run {name} on all cores, without taskset");
         let change = Change::AllCores(name.clone());
         Choice { what, command, change, whose: Some(name) }

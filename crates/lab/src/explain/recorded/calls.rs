@@ -103,6 +103,7 @@ fn call_of(life: &Life, behind: Option<ContextId>, token: u64) -> Call {
         is_unfinished: false,
         path: path_of(life, behind),
         commits: Vec::new(),
+        pages: Vec::new(),
     }
 }
 

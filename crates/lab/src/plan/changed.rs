@@ -184,6 +184,21 @@ impl Row {
     }
 }
 
+/// What writes the files of a job, each as long as it gets.
+fn writing(job: &fio::Job) -> Vec<PlannedJob> {
+    let files = job.files_of_known_size();
+    if files.len() > MOST_WRITTEN {
+        return Vec::new();
+    }
+    let line = |(name, bytes): (&str, u64)| {
+        let mib = bytes.div_ceil(1 << 20);
+        let words = format!("if=/dev/zero of={name} bs=1M count={mib} conv=notrunc,fsync");
+        let words: Vec<String> = words.split(' ').map(str::to_string).collect();
+        Some(PlannedJob::new("dd", Arc::new(Dd::parse(&words).ok()?)))
+    };
+    files.into_iter().filter_map(line).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -247,19 +262,4 @@ mod tests {
         assert!(rows[0].with_values(&[("slice_idle", 0)]).unwrap().does_the_same(&rows[2]));
         assert!(!rows[0].does_the_same(&rows[2]));
     }
-}
-
-/// What writes the files of a job, each as long as it gets.
-fn writing(job: &fio::Job) -> Vec<PlannedJob> {
-    let files = job.files_of_known_size();
-    if files.len() > MOST_WRITTEN {
-        return Vec::new();
-    }
-    let line = |(name, bytes): (&str, u64)| {
-        let mib = bytes.div_ceil(1 << 20);
-        let words = format!("if=/dev/zero of={name} bs=1M count={mib} conv=notrunc,fsync");
-        let words: Vec<String> = words.split(' ').map(str::to_string).collect();
-        Some(PlannedJob::new("dd", Arc::new(Dd::parse(&words).ok()?)))
-    };
-    files.into_iter().filter_map(line).collect()
 }

@@ -125,7 +125,8 @@ pub enum Action {
     Runs,
     /// It loses its core although it could go on.
     Preempted,
-    /// A commit of ext4's journal goes on to a phase; the task is the one that commits.
+    /// A commit of a journal goes on to a phase; the task is the one that commits. In XFS that is
+    /// whoever forces the log.
     Commits {
         /// The number of the transaction.
         transaction: u64,
@@ -175,7 +176,8 @@ impl Action {
     }
 }
 
-/// What a commit of a journal is about; `/proc/fs/jbd2/*/info` has the first three.
+/// What a commit of a journal is about; `/proc/fs/jbd2/*/info` has the first three, and those of
+/// XFS are as its papers name them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CommitPhase {
     /// New handles are kept out, and open ones are awaited.
@@ -186,6 +188,12 @@ pub enum CommitPhase {
     Logging,
     /// The commit block is written, with the flush before it.
     CommitBlock,
+    /// XFS: a worker puts what was changed into a log buffer.
+    Push,
+    /// XFS: the log buffer before is awaited, so that others may join.
+    Joining,
+    /// XFS: the log buffer is written, with the flush before it.
+    LogWrite,
 }
 
 impl CommitPhase {
@@ -196,6 +204,9 @@ impl CommitPhase {
             CommitPhase::Flushing => "flushing data",
             CommitPhase::Logging => "logging",
             CommitPhase::CommitBlock => "commit block",
+            CommitPhase::Push => "pushing the CIL",
+            CommitPhase::Joining => "waiting for the log buffer before",
+            CommitPhase::LogWrite => "log write",
         }
     }
 }

@@ -288,7 +288,9 @@ impl SchedulerSpec {
             }
             None => {
                 let own = self.about().tunables.iter().map(|it| (it.name, it.unit));
-                own.chain(self.queue_settings().map(|it| (it.name, it.unit))).collect()
+                let queue = self.queue_settings().map(|it| (it.name, it.unit));
+                let memory = MACHINE_SETTINGS.iter().map(|it| (it.name, it.unit));
+                own.chain(queue).chain(memory).collect()
             }
         };
         let hint = nearest(name, all.iter().map(|it| it.0));

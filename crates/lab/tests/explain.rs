@@ -1,9 +1,11 @@
 //! `explain` finds what is wrong, and nothing where nothing is.
 
+use block::CommitPhase;
 use lab::Experiment;
 use lab::explain::finding::Finding;
 use lab::explain::focus::Focus;
 use lab::explain::{Explained, Options, explain, explain_row, label_of};
+use lab::metrics::CallKind;
 use lab::parallel;
 use lab::plan::Plan;
 use std::path::{Path, PathBuf};
@@ -170,4 +172,21 @@ fn founding_reports_have_their_causes() {
     assert_eq!(dump.0, "cooperating-tasks-apart");
     let shared = of("dump-cooperation.toml", "cfq@2.6.28 · hz=1000, clone_io=on");
     assert_eq!(shared.0, "nothing");
+}
+
+#[test]
+fn who_forces_the_log_of_xfs_and_whose_changes_go_with_it_is_told() {
+    let text = "model = \"ssd-sata-m4\"\nfs = \"xfs\"\nschedulers = [\"none@6.12\"]\nseeds = 1\n\
+                [[job]]\nname = \"log\"\n\
+                run = \"fio --name=log --rw=write --bs=4k --size=400k --fsync=1\"\n\
+                [[job]]\nname = \"names\"\n\
+                run = \"fio --name=names --nrfiles=200 --rw=write --bs=4k --filesize=4k\"\n";
+    let plan = Plan::new(Experiment::parse("test", text).unwrap()).unwrap();
+    let explained = explain_row(&plan, &plan.rows[0], asked(&plan, 0)).unwrap();
+    let syncs = explained.callers.iter().find(|it| it.job == "log" && it.kind == CallKind::Sync);
+    let syncs = syncs.unwrap();
+    assert_eq!(syncs.commits.asked_by.get(&Some("log".to_string())), Some(&syncs.calls));
+    assert!(syncs.commits.handles.contains_key("names"), "{:?}", syncs.commits);
+    let written = syncs.commits.phases[&CommitPhase::LogWrite];
+    assert!(written * 2 > syncs.total, "{written:?} of {:?}", syncs.total);
 }

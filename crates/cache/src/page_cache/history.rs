@@ -1,5 +1,5 @@
-//! Through whom pages left memory, and who made the dirty ones dirty: for those who ask why the disk
-//! has to read them again, or to write them.
+//! Through whom pages left memory, and who made the dirty ones dirty: for those who ask why the
+//! disk has to read them again, or to write them.
 //!
 //! Of pages that have left several times as many are remembered as memory has. (The kernel, which
 //! counts refaults, remembers about as many as it has.)

@@ -111,6 +111,12 @@ pub struct Log {
     is_push_wanted: bool,
     /// Buffers that became full then and that nobody has begun to write.
     full: Vec<Record>,
+    /// Who changes something at the moment.
+    actor: ContextId,
+    /// Who has changed something how often that is being collected.
+    joined: BTreeMap<ContextId, u32>,
+    /// The same of the checkpoint that was pushed last.
+    pushed: (u64, BTreeMap<ContextId, u32>),
 }
 
 impl Log {
@@ -131,6 +137,9 @@ impl Log {
             waiting: Vec::new(),
             is_push_wanted: false,
             full: Vec::new(),
+            actor: ContextId(0),
+            joined: BTreeMap::new(),
+            pushed: (0, BTreeMap::new()),
         }
     }
 
@@ -138,7 +147,18 @@ impl Log {
     /// that will have it.
     pub fn change(&mut self, item: Item, bytes: u64) -> u64 {
         self.changed.insert(item, bytes);
+        *self.joined.entry(self.actor).or_default() += 1;
         self.sequence
+    }
+
+    /// What is changed next is changed by this task.
+    pub fn acts(&mut self, task: ContextId) {
+        self.actor = task;
+    }
+
+    /// Who has changed something how often in a checkpoint, if that was pushed last.
+    pub fn joined(&self, sequence: u64) -> Option<&BTreeMap<ContextId, u32>> {
+        Some(&self.pushed.1).filter(|_| self.pushed.0 == sequence)
     }
 
     /// A transaction gives up a buffer, so that it need not go to its place any more.
@@ -180,6 +200,7 @@ impl Log {
         self.active.bytes += left;
         self.active.last = self.sequence;
         self.active.items.extend(changed.into_keys());
+        self.pushed = (self.sequence, std::mem::take(&mut self.joined));
         self.sequence += 1;
         full
     }

@@ -39,7 +39,7 @@ pub struct Call {
     pub is_unfinished: bool,
     /// Its critical path; the pieces have no gaps and cover all of it.
     pub path: Vec<Segment>,
-    /// The transactions of ext4's journal whose commits are part of that.
+    /// The transactions of the journal whose commits are part of that.
     pub commits: Vec<Committed>,
     /// Pages that were read, and those of others that were written: why, because of whom and how
     /// many.

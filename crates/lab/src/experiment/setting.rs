@@ -25,12 +25,15 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// Understands `NAME=VALUE`; a value may stand in quotes.
+    /// Understands `NAME=VALUE`; a value may stand in quotes, and `vm.` before the name, as sysctl
+    /// has it.
     pub fn parse(text: &str, place: &str) -> Result<Setting, Error> {
         let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
         let (name, value) = pair
             .ok_or_else(|| Error::bad(place, format!("\"{text}\" has no value"), "NAME=VALUE"))?;
-        let (name, value) = (name.trim().to_string(), unquoted(value).to_string());
+        let name = name.trim();
+        let name = name.strip_prefix("vm.").unwrap_or(name);
+        let (name, value) = (name.to_string(), unquoted(value).to_string());
         Ok(Setting { name, value, place: place.to_string() })
     }
 

@@ -54,7 +54,11 @@ impl Task {
 
     /// The XFS that is mounted.
     pub(crate) fn xfs(&self) -> RefMut<'_, Xfs> {
-        RefMut::map(self.world(), World::xfs)
+        RefMut::map(self.world(), |world| {
+            let xfs = world.xfs();
+            xfs.log.acts(self.id);
+            xfs
+        })
     }
 
     /// Which file system is mounted.

@@ -8,6 +8,7 @@ use base::{Duration, Instant};
 use insight::Life;
 use insight::histogram::Form;
 use insight::intervals::{Interval, Intervals, Kind};
+use lab::explain::finding::Change;
 use lab::explain::recorded::Explained;
 use serde_json::{Value, json};
 
@@ -15,6 +16,9 @@ use serde_json::{Value, json};
 const CALLERS: usize = 12;
 /// And so many lines of what the device did.
 const LINES: usize = 20;
+
+/// So many schedulers are named for a replay.
+const REPLAYED: usize = 3;
 
 /// What is wanted besides.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,6 +47,10 @@ pub fn text(it: &Explained, wanted: Wanted, style: &Style) -> String {
         out.push('\n');
         out.push_str(&finding_text(number + 1, finding, style));
     }
+    if let Some(hint) = replaying(it) {
+        out.push('\n');
+        out.push_str(&paragraph(&hint, style, "  ", "  "));
+    }
     if it.findings.is_empty() {
         out.push_str("\n  Nothing takes a noteworthy part of anybody's time.\n");
     }
@@ -59,6 +67,33 @@ pub fn text(it: &Explained, wanted: Wanted, style: &Style) -> String {
 
 fn heading(text: &str, style: &Style) -> String {
     format!("\n{}\n", style.painted(text, Some(Paint::Heading)))
+}
+
+/// How changes can be tried that are advised, if there are any.
+fn replaying(it: &Explained) -> Option<String> {
+    let remedies = || it.findings.iter().flat_map(|it| &it.remedies);
+    remedies().find(|it| it.change.is_some())?;
+    let others = remedies().filter_map(|it| match &it.change {
+        Some(Change::Scheduler(name)) => Some(name.as_str()),
+        _ => None,
+    });
+    let mut schedulers: Vec<&str> = it.known.scheduler.as_deref().into_iter().collect();
+    for name in others {
+        if !schedulers.contains(&name) {
+            schedulers.push(name);
+        }
+    }
+    let kernel = it.kernel.as_ref().map_or(String::new(), |it| format!(" --kernel {it}"));
+    let schedulers = match schedulers.len() {
+        0 => "NAME".to_string(),
+        _ => schedulers[..schedulers.len().min(REPLAYED)].join(","),
+    };
+    Some(format!(
+        "A recording cannot be asked what would have been otherwise. What its tasks asked for is \
+         replayed on a model of the disk by: paternoster compare {} -s {schedulers}{kernel} \
+         --model MODEL (paternoster list models)",
+        it.path
+    ))
 }
 
 /// What it is, and what is missing.

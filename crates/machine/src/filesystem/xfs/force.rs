@@ -9,7 +9,7 @@
 
 use super::XfsIo;
 use crate::tasks::Wait;
-use block::{Flags, Op};
+use block::{Action, CommitPhase, Committed, Flags, Op};
 use fs::xfs::log::{LogWait, Record, Stage};
 use std::future::poll_fn;
 use std::task::Poll;
@@ -65,7 +65,17 @@ impl XfsIo<'_> {
     }
 
     async fn force_and(&self, sequence: u64, submitted: &impl Fn()) -> bool {
+        let tell = |phase| self.world().tell_commit(self.id(), sequence, phase);
         self.push(sequence).await;
+        tell(Some(CommitPhase::LogWrite));
+        let has_written = self.write_and(sequence, submitted).await;
+        tell(None);
+        has_written
+    }
+
+    /// Waits until a checkpoint is on the disk that was pushed; the answer is whether this task had
+    /// to write it.
+    async fn write_and(&self, sequence: u64, submitted: &impl Fn()) -> bool {
         let full = self.xfs().log.take_full();
         for (at, record) in full.iter().enumerate() {
             self.write_log(record, at == 0, None, submitted).await;
@@ -78,7 +88,10 @@ impl XfsIo<'_> {
                 Stage::Stable => return false,
                 Stage::Active(Some(before)) if !has_slept => {
                     has_slept = true;
+                    let tell = |phase| self.world().tell_commit(self.id(), sequence, Some(phase));
+                    tell(CommitPhase::Joining);
                     self.wait_for_log(LogWait::Buffer(before)).await;
+                    tell(CommitPhase::LogWrite);
                 }
                 Stage::Active(_) => {
                     let record = self.xfs().log.switch();
@@ -95,11 +108,28 @@ impl XfsIo<'_> {
         if !self.xfs().log.is_collecting(sequence) {
             return;
         }
-        if self.xfs().log.ask_for_push() {
+        self.world().tell_commit(self.id(), sequence, Some(CommitPhase::Push));
+        let is_first = self.xfs().log.ask_for_push();
+        if is_first {
             let pusher = self.xfs().pusher();
             self.notify(pusher);
         }
         self.wait_for_log(LogWait::Pushed(sequence)).await;
+        if is_first {
+            self.tell_pushed(sequence);
+        }
+    }
+
+    /// Tells whose changes are in a checkpoint that was pushed because of this task.
+    fn tell_pushed(&self, sequence: u64) {
+        let mut world = self.world();
+        let Some(joined) = world.xfs().log.joined(sequence) else { return };
+        let mut handles: Vec<_> = joined.iter().map(|(who, it)| (*who, *it)).collect();
+        handles.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        let asked_by = Some(self.id());
+        world.tell_asked(self.id(), || {
+            Action::InCommit(Box::new(Committed { transaction: sequence, asked_by, handles }))
+        });
     }
 
     /// Writes a log buffer and waits for it, or for a checkpoint of which it is the last. The first

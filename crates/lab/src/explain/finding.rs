@@ -129,6 +129,31 @@ pub struct Gain {
     pub price: Option<(String, f64)>,
     /// How many seeds were run.
     pub seeds: usize,
+    /// What becomes of the figure by which the experiment judges, if that is of these calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metric: Option<Metric>,
+}
+
+/// What becomes of the figure by which an experiment judges.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Metric {
+    /// Its name.
+    pub name: String,
+    /// What it is, in the mean of seeds.
+    #[serde(rename = "before_ns")]
+    pub before: Duration,
+    /// And with the change.
+    #[serde(rename = "after_ns")]
+    pub after: Duration,
+}
+
+impl Gain {
+    /// How many times better it is by what is judged: the experiment's metric, or else the calls.
+    pub fn counts(&self) -> f64 {
+        let ratio =
+            |it: &Metric| it.before.as_nanos().max(1) as f64 / it.after.as_nanos().max(1) as f64;
+        self.metric.as_ref().map_or(self.times[0], ratio)
+    }
 }
 
 impl Finding {

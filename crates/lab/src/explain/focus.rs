@@ -45,6 +45,11 @@ impl Focus {
         Ok(Focus { name: figure.to_string(), job: figure.job.clone(), kind, point })
     }
 
+    /// The figure's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Whether it is of one job.
     pub fn names_a_job(&self) -> bool {
         self.job.is_some()

@@ -227,7 +227,7 @@ fn examine(plan: &Plan, row: &Row, options: &Options, runs: &Runs<'_>) -> Result
     let picked = account.take_picked();
     let actors = Actors::of(row, &tasks, &account.tasks());
     let mut callers = named(account, &actors);
-    let figures = trial::figures_of(&callers, options.focus.as_ref());
+    let figures = trial::figures_of(&callers, options);
     let mut explained = Explained {
         figures: result.succeeded().then_some(figures),
         actors,

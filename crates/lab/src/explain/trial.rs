@@ -4,8 +4,7 @@
 use super::account::{Account, Caller};
 use super::actors::Actors;
 use super::case::time;
-use super::finding::{Change, Finding, Gain, Remedy, Weight};
-use super::focus::Focus;
+use super::finding::{Change, Finding, Gain, Metric, Remedy, Weight};
 use super::{Explained, Options, Runs, added_up, named};
 use crate::error::Error;
 use crate::metrics::CallKind;
@@ -44,6 +43,8 @@ pub struct Figure {
     total: Duration,
     /// How many there were.
     calls: u64,
+    /// The figure by which the experiment judges, if it is of these.
+    metric: Option<Duration>,
 }
 
 /// What came of calls, by job and kind.
@@ -90,7 +91,7 @@ pub fn try_remedies(
     };
     let missing: Vec<(usize, u64)> = tried.iter().enumerate().flat_map(missing).collect();
     runs.more(missing.len());
-    let run = |(at, seed): &(usize, u64)| run(plan, &tried[*at].row, *seed, options.focus.as_ref());
+    let run = |(at, seed): &(usize, u64)| run(plan, &tried[*at].row, *seed, options);
     let figures = parallel::each(&missing, parallel::threads(), run, || runs.done())?;
     for ((at, _), figures) in missing.iter().zip(figures) {
         tried[*at].figures.push(figures);
@@ -98,7 +99,7 @@ pub fn try_remedies(
     for (wanted, it) in wanted.iter().zip(explained) {
         let figures = |at: usize| &tried[at].figures[..seeds.min(tried[at].figures.len())];
         let after = |change: &Change| wanted.after.iter().find(|it| it.0 == *change);
-        judge(&mut it.findings, |change| {
+        judge(&mut it.findings, options, |change| {
             after(change).map(|(_, after)| (figures(wanted.before), figures(*after)))
         });
     }
@@ -173,32 +174,48 @@ fn changed(row: &Row, change: &Change) -> Option<Row> {
 }
 
 /// What comes of a row with a seed; nothing if a program fails.
-fn run(plan: &Plan, row: &Row, seed: u64, focus: Option<&Focus>) -> Result<Option<Figures>, Error> {
+fn run(plan: &Plan, row: &Row, seed: u64, options: &Options) -> Result<Option<Figures>, Error> {
     let (result, tasks, account) = added_up(plan, row, seed, Account::new(0))?;
     let actors = Actors::of(row, &tasks, &account.tasks());
     let callers = named(account, &actors);
-    Ok(result.succeeded().then(|| figures_of(&callers, focus)))
+    Ok(result.succeeded().then(|| figures_of(&callers, options)))
 }
 
 /// The figures of callers.
-pub fn figures_of(callers: &[Caller], focus: Option<&Focus>) -> Figures {
+pub fn figures_of(callers: &[Caller], options: &Options) -> Figures {
+    let focus = options.focus.as_ref();
+    let judges = options.otherwise.as_ref().filter(|it| it.names_a_job());
+    let metric = |it: &Caller| {
+        judges.filter(|focus| focus.is_about(&it.job, it.kind)).map(|focus| focus.value(it))
+    };
     let value = |it: &Caller| focus.map_or(it.mean(), |focus| focus.value(it));
     // Who asks for a figure does not mind what becomes of others.
     let total = |it: &Caller| if focus.is_some() { Duration::ZERO } else { it.total };
-    let figure = |it: &Caller| Figure { value: value(it), total: total(it), calls: it.calls };
+    let figure = |it: &Caller| Figure {
+        value: value(it),
+        total: total(it),
+        calls: it.calls,
+        metric: metric(it),
+    };
     callers.iter().map(|it| ((it.job.clone(), it.kind), figure(it))).collect()
 }
 
 /// Says of each remedy what came of it; causes without one that helps are notes.
 fn judge<'t>(
     findings: &mut [Finding],
+    options: &Options,
     tried: impl Fn(&Change) -> Option<(&'t [Option<Figures>], &'t [Option<Figures>])>,
 ) {
     for place in places_of_tried(findings) {
         let finding = &mut findings[place];
         let victim = (finding.victim.clone(), finding.kind);
         let gain_of = |change: &Change| {
-            tried(change).and_then(|(before, after)| gain(before, after, &victim))
+            let (before, after) = tried(change)?;
+            let metric = options.otherwise.as_ref().and_then(|focus| {
+                let [before, after] = [before, after].map(|it| metric(it, &victim));
+                Some(Metric { name: focus.name().to_string(), before: before?, after: after? })
+            });
+            gain(before, after, &victim).map(|it| Gain { metric, ..it })
         };
         finding.without = without(finding).as_ref().and_then(&gain_of);
         for remedy in &mut finding.remedies {
@@ -301,7 +318,7 @@ fn keep_what_helps(finding: &mut Finding) {
         }
     }
     let dear = |it: &Remedy| if it.needs_reboot() { REBOOT } else { 1.0 };
-    let times = |it: &Remedy| it.gain.as_ref().map_or(0.0, |gain| gain.times[0] / dear(it));
+    let times = |it: &Remedy| it.gain.as_ref().map_or(0.0, |gain| gain.counts() / dear(it));
     finding.remedies.sort_by(|one, other| times(other).total_cmp(&times(one)));
 }
 
@@ -328,7 +345,10 @@ fn note_trade_off(finding: &mut Finding) -> bool {
 fn helps(remedy: &Remedy, least: f64) -> bool {
     match (&remedy.change, &remedy.gain) {
         (None, _) => true,
-        (Some(_), gain) => gain.as_ref().is_some_and(|it| it.times[0] >= least),
+        // What is not asked for does not matter if what is asked for becomes worse.
+        (Some(_), gain) => gain
+            .as_ref()
+            .is_some_and(|it| it.times[0].max(it.counts()) >= least && it.counts() >= 1.0),
     }
 }
 
@@ -336,6 +356,14 @@ fn helps(remedy: &Remedy, least: f64) -> bool {
 fn costs_as_much(remedy: &Remedy) -> bool {
     let half = |gain: &Gain| gain.price.as_ref().is_some_and(|it| 2.0 * it.1 > gain.times[0]);
     remedy.gain.as_ref().is_some_and(half)
+}
+
+/// The figure by which the experiment judges, in the mean of seeds.
+fn metric(of: &[Option<Figures>], victim: &Victim) -> Option<Duration> {
+    let one = |it: &Option<Figures>| it.as_ref()?.get(victim)?.metric;
+    let all: Vec<Duration> = of.iter().map(one).collect::<Option<_>>()?;
+    let sum: u64 = all.iter().map(|it| it.as_nanos()).sum();
+    (!all.is_empty()).then(|| Duration::from_nanos(sum / all.len() as u64))
 }
 
 fn gain(before: &[Option<Figures>], after: &[Option<Figures>], victim: &Victim) -> Option<Gain> {
@@ -363,6 +391,7 @@ fn gain(before: &[Option<Figures>], after: &[Option<Figures>], victim: &Victim) 
         times: [least, most],
         price: price(&all_before, &all_after, victim),
         seeds: times.len(),
+        metric: None,
     })
 }
 

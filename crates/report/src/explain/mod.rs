@@ -10,7 +10,7 @@ use block::{CommitPhase, Committed, Stage};
 use insight::{Call, Segment};
 use lab::explain::Explained;
 use lab::explain::account::{Caller, Commits, Part};
-use lab::explain::finding::{Finding, Gain, Remedy, possessive};
+use lab::explain::finding::{Finding, Gain, Metric, Remedy, possessive};
 use lab::metrics::CallKind;
 use lab::plan::Plan;
 use lab::quantity::{Kind, human};
@@ -285,8 +285,14 @@ fn gain_text(gain: &Gain) -> String {
         }
         None => String::new(),
     };
+    let metric = match &gain.metric {
+        Some(Metric { name, before, after }) => {
+            format!("; {name} {} becomes {}", time(before.as_nanos()), time(after.as_nanos()))
+        }
+        None => String::new(),
+    };
     format!(
-        "tried: {} becomes {}, {times} times shorter, {} {seeds}{price}",
+        "tried: {} becomes {}, {times} times shorter, {} {seeds}{metric}{price}",
         time(gain.before.as_nanos()),
         time(gain.after.as_nanos()),
         gain.seeds

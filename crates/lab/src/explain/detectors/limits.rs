@@ -72,9 +72,9 @@ fn limited(case: &Case, caller: &Caller) -> Option<Finding> {
     let other = sharing(case, group, &whose).filter(|_| whose == caller.job);
     found.title = match (whose == caller.job, &other) {
         (true, Some(other)) => {
-            format!("{whose} waits for the limits of {group}, which {other} uses up")
+            format!("{whose} is held back by the limits of {group}, which {other} uses up")
         }
-        (true, None) => format!("{whose} waits for the limits of its control group {group}"),
+        (true, None) => format!("{whose} is held back by the limits of its control group {group}"),
         (false, _) => format!("{} waits for data of {whose}, which limits hold back", caller.job),
     };
     found.culprit = other.clone().or(Some(whose.clone())).filter(|it| *it != caller.job);

@@ -401,8 +401,7 @@ impl Inode {
     /// is behind begins a new one; if nothing is, the extent does.
     fn insert(&mut self, block: u64, extent: Extent) {
         if !self.leaves.is_empty() {
-            let before = self.extents.range(..block).next_back().map_or(block, |it| *it.0);
-            let position = self.leaf_of(before);
+            let position = self.leaf_of(block);
             let start = self.leaves[position].first;
             let end = self.leaves.get(position + 1).map_or(u64::MAX, |leaf| leaf.first);
             if self.extents.range(start..end).count() >= IN_LEAF {
@@ -569,6 +568,44 @@ mod tests {
         assert_eq!(inode.convert(1003..1004), (true, Leaf::Stays));
         assert_eq!(inode.changed_leaves(false), [9]);
         assert_eq!(inode.take_leaves(), [9, 77]);
+    }
+
+    /// What is written at random was found to begin between the last extent of a leaf and the
+    /// first of the next one.
+    #[test]
+    fn files_that_are_written_and_punched_at_random_keep_their_leaves() {
+        let mut rng = base::Rng::new(7);
+        for _ in 0..4 {
+            let (mut inode, mut place) = (Inode::default(), 0);
+            for _ in 0..6000 {
+                let block = rng.below(20_000);
+                let blocks = block..block + 1 + rng.below(6);
+                if rng.chance(1, 4) {
+                    inode.punch(blocks);
+                } else if inode
+                    .extents
+                    .range(..blocks.end)
+                    .next_back()
+                    .is_none_or(|it| it.0 + it.1.length <= block)
+                {
+                    place += 10;
+                    inode.map(block, place, blocks.end - block, rng.chance(1, 2));
+                }
+                let wanted = inode.wanted_places().len() as u64;
+                let places: Vec<u64> = (0..wanted).map(|it| 1_000_000 + it).collect();
+                if !places.is_empty() && (inode.has_leaves() || inode.extents() > 4) {
+                    inode.give_places(&places);
+                }
+                let firsts: Vec<u64> = inode.leaves.iter().map(|it| it.first).collect();
+                assert!(firsts.is_sorted_by(|one, other| one < other), "{firsts:?}");
+                for (at, first) in firsts.iter().enumerate() {
+                    let end = firsts.get(at + 1).copied().unwrap_or(u64::MAX);
+                    let own = inode.extents.range(*first..end).count();
+                    assert!(own <= IN_LEAF, "{own} extents in a leaf");
+                }
+            }
+            assert!(inode.leaves.len() > 4, "{} leaves", inode.leaves.len());
+        }
     }
 
     #[test]

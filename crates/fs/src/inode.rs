@@ -570,8 +570,25 @@ mod tests {
         assert_eq!(inode.take_leaves(), [9, 77]);
     }
 
-    /// What is written at random was found to begin between the last extent of a leaf and the
-    /// first of the next one.
+    #[test]
+    fn what_lies_between_two_leaves_belongs_to_the_first_whose_blocks_it_is_of() {
+        let mut inode = Inode::default();
+        for at in 0..=IN_LEAF as u64 {
+            inode.map(at * 20, 10_000 + at * 100, 8, true);
+            if at == 4 {
+                inode.give_places(&[9]);
+            }
+        }
+        inode.give_places(&[77]);
+        let first = IN_LEAF as u64 * 20;
+        assert_eq!(inode.leaves[1], LeafBlock { first, place: Some(77) });
+        // Nothing is left where the second leaf begins, and the first one is full.
+        inode.map(first + 100, 5, 1, true);
+        inode.punch(first..first + 8);
+        assert_eq!(inode.map(first + 50, 7, 1, true), Leaf::Stays);
+        assert_eq!((inode.leaves.len(), inode.extents()), (2, IN_LEAF + 2));
+    }
+
     #[test]
     fn files_that_are_written_and_punched_at_random_keep_their_leaves() {
         let mut rng = base::Rng::new(7);

@@ -35,6 +35,9 @@ pub struct Mount {
     pub is_ordered: bool,
     /// What replaces the contents of a file is written at once (mount option `auto_da_alloc`).
     pub writes_replaced: bool,
+    /// Who reads a file or a directory changes its time of access, as `relatime` has it; otherwise
+    /// nobody does (mount option `noatime`).
+    pub notes_access: bool,
     /// Bytes of one of the buffers in which XFS's log is written (mount option `logbsize`).
     pub log_buffer: u64,
     /// The control group to which its tasks were moved.
@@ -70,6 +73,7 @@ impl Default for Mount {
             commit_seconds: COMMIT_SECONDS,
             is_ordered: true,
             writes_replaced: true,
+            notes_access: true,
             log_buffer: LOG_BUFFER,
             journal_cgroup: String::new(),
         }

@@ -7,8 +7,9 @@ use machine::Mount;
 
 const KINDS: &str = "raw, ext4, xfs";
 const EXT4_OPTIONS: &str = "barrier, nobarrier, barrier=0, barrier=1, data=ordered, \
-                            data=writeback, commit=SECONDS, auto_da_alloc, noauto_da_alloc";
-const XFS_OPTIONS: &str = "logbsize=16k, 32k, 64k, 128k or 256k";
+                            data=writeback, commit=SECONDS, auto_da_alloc, noauto_da_alloc, \
+                            noatime, relatime";
+const XFS_OPTIONS: &str = "logbsize=16k, 32k, 64k, 128k or 256k; noatime, relatime";
 /// Sizes of a log buffer that XFS takes, in bytes (xfs(5)).
 const LOG_BUFFERS: [(&str, u64); 5] = [
     ("16k", 16 << 10),
@@ -71,9 +72,11 @@ pub fn set_options(mount: &mut Option<Mount>, text: &str, place: &str) -> Result
         return Err(Error::bad(place, problem, "fs = \"ext4\" or \"xfs\""));
     };
     for option in text.split(',').filter(|option| !matches!(*option, "" | "defaults")) {
-        match mount.format {
-            Format::Ext4 => set_ext4(mount, option, place)?,
-            Format::Xfs => set_xfs(mount, option, place)?,
+        match (option, mount.format) {
+            ("noatime", _) => mount.notes_access = false,
+            ("relatime", _) => mount.notes_access = true,
+            (_, Format::Ext4) => set_ext4(mount, option, place)?,
+            (_, Format::Xfs) => set_xfs(mount, option, place)?,
         }
     }
     Ok(())
@@ -152,13 +155,14 @@ pub fn cgroup_writeback(
 
 /// The options as `mount -o` takes them.
 pub fn options(mount: &Mount) -> String {
+    let access = if mount.notes_access { "" } else { ",noatime" };
     if mount.format == Format::Xfs {
-        return format!("logbsize={}", mount.log_buffer);
+        return format!("logbsize={}{access}", mount.log_buffer);
     }
     let barrier = u8::from(mount.barrier);
     let data = if mount.is_ordered { "ordered" } else { "writeback" };
     let replaced = if mount.writes_replaced { "" } else { ",noauto_da_alloc" };
-    format!("barrier={barrier},data={data},commit={}{replaced}", mount.commit_seconds)
+    format!("barrier={barrier},data={data},commit={}{replaced}{access}", mount.commit_seconds)
 }
 
 #[cfg(test)]

@@ -39,7 +39,10 @@ pub struct Caller {
     pub active: Duration,
     /// Where the time went, most first; the parts add up to the total.
     pub parts: Vec<Part>,
-    /// Commits of ext4's journal that its calls waited for.
+    /// How many tasks make them.
+    #[serde(skip)]
+    pub tasks: u64,
+    /// Commits of the journal that its calls waited for.
     #[serde(skip_serializing_if = "Commits::is_empty")]
     pub commits: Commits,
     /// Pages that its calls read, and those of others that they wrote: why, because of whom and how
@@ -57,7 +60,7 @@ pub struct Caller {
 /// Pages that calls read, and those of others that they wrote.
 pub type Pages = BTreeMap<(PagesWhy, String), u64>;
 
-/// The commits of ext4's journal that calls waited for.
+/// The commits of the journal that calls waited for.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Commits {
     /// How long they waited in each phase.
@@ -228,12 +231,14 @@ impl Account {
         let mut parts: BTreeMap<(String, CallKind), Named> = BTreeMap::new();
         let mut commits: BTreeMap<(String, CallKind), Commits> = BTreeMap::new();
         let mut pages: BTreeMap<(String, CallKind), Pages> = BTreeMap::new();
+        let mut tasks: BTreeMap<(String, CallKind), u64> = BTreeMap::new();
         for ((task, kind), sums) in self.callers {
             let key = (name(task), kind);
             let named = parts.entry(key.clone()).or_default();
             for part in sums.parts.iter() {
                 add_named(named, part, &name);
             }
+            *tasks.entry(key.clone()).or_default() += 1;
             commits.entry(key.clone()).or_default().add(&sums, &name);
             let of_job_pages = pages.entry(key.clone()).or_default();
             for ((why, by), count) in &sums.pages {
@@ -246,7 +251,8 @@ impl Account {
             let named = parts.remove(&key).unwrap_or_default();
             let commits = commits.remove(&key).unwrap_or_default();
             let pages = pages.remove(&key).unwrap_or_default();
-            Caller { pages, ..sums.into_caller(job, kind, named, commits) }
+            let tasks = tasks.remove(&key).unwrap_or_default();
+            Caller { pages, tasks, ..sums.into_caller(job, kind, named, commits) }
         };
         let mut callers: Vec<Caller> = of_job.into_iter().map(caller).collect();
         callers.sort_by_key(|it| std::cmp::Reverse(it.total));
@@ -397,6 +403,7 @@ impl Sums {
             parts,
             commits,
             pages: Pages::new(),
+            tasks: 0,
             slowest: self.slowest,
             by_layer: self.by_layer,
         }

@@ -132,6 +132,14 @@ impl<'a> Case<'a> {
         if caller.at_once() < BACK_TO_BACK { 0.0 } else { f64::from(asked) }
     }
 
+    /// Whether a job goes through its files from the beginning to the end: dd, cp, or a fio that
+    /// does.
+    pub fn reads_in_sequence(&self, name: &str) -> bool {
+        let mut parts = self.planned(name).flat_map(|it| it.program.parts());
+        let copies = parts.any(|it| matches!(it.name(), "dd" | "cp"));
+        copies || self.fio_jobs(name).any(|it| !it.pattern.random)
+    }
+
     /// Whether a job of fio says that it reads here and there.
     pub fn advises_random(&self, name: &str) -> bool {
         self.fio_jobs(name)
@@ -141,7 +149,12 @@ impl<'a> Case<'a> {
     /// Another job that computes while a caller wants a core: one that makes no calls, or the only
     /// one.
     pub fn computing(&self, caller: &Caller) -> Option<String> {
-        let others = || self.jobs().map(|it| &it.name).filter(|it| **it != caller.job);
+        // Who is kept on some cores waits for whoever else is, and else for its own.
+        let cores = |name: &str| self.planned(name).find_map(|it| it.job.affinity.clone());
+        let own = cores(&caller.job);
+        let is_there = |it: &&String| own.is_none() || cores(it) == own;
+        let others =
+            || self.jobs().map(|it| &it.name).filter(|it| **it != caller.job).filter(is_there);
         let calls = |name: &String| self.callers.iter().any(|it| it.job == *name);
         let only = || others().next().filter(|_| others().count() == 1);
         others().find(|it| !calls(it)).or_else(only).cloned()
@@ -214,14 +227,7 @@ impl<'a> Case<'a> {
     /// How many jobs and their copies read through the page cache, as far as that is known.
     pub fn readers_in_sequence(&self) -> u64 {
         let readers = self.callers.iter().filter(|it| it.kind == CallKind::Read);
-        let tasks = readers.filter(|it| !self.is_direct(&it.job)).map(|it| self.tasks(&it.job));
-        tasks.sum()
-    }
-
-    /// How many tasks a job has.
-    fn tasks(&self, name: &str) -> u64 {
-        let results = self.result().into_iter().flat_map(|it| &it.jobs);
-        results.filter(|it| it.name == name).map(|it| u64::from(it.tasks)).sum()
+        readers.filter(|it| !self.is_direct(&it.job)).map(|it| it.tasks).sum()
     }
 
     /// How many it had while it had any, in thousandths.

@@ -106,6 +106,8 @@ pub enum Change {
     AllCores(String),
     /// A control group with another weight.
     Weight(String, u32),
+    /// A control group whose own tasks have another weight among its children.
+    LeafWeight(String, u32),
     /// A control group without limits.
     Unlimited(String),
     /// The device gets so many commands at a time.

@@ -186,13 +186,6 @@ fn look_twice(
         let again = explain_rows(plan, &[row], &focused, runs)?;
         again.into_iter().filter(Explained::has_cause).for_each(|again| *it = again);
     }
-    // Who is named by the metric is to be helped first.
-    if focus.names_a_job() {
-        let is_other = |it: &Finding| !focus.is_about(&it.victim, it.kind);
-        explained.iter_mut().for_each(|row| {
-            row.findings.sort_by_key(|it| (it.weight, is_other(it)));
-        });
-    }
     Ok(explained)
 }
 
@@ -214,6 +207,10 @@ fn explain_rows(
         it.findings.retain(|it| !it.is_setting() || it.is_cause() || !it.suspected);
         trial::leave_out_what_is_said(&mut it.findings);
         detectors::sort(&mut it.findings);
+        // Who is named by the metric is to be helped first.
+        if let Some(focus) = options.otherwise.as_ref().filter(|it| it.names_a_job()) {
+            it.findings.sort_by_key(|it| (it.weight, !focus.is_about(&it.victim, it.kind)));
+        }
         detectors::merge(&mut it.findings);
     }
     Ok(explained)

@@ -167,6 +167,7 @@ fn changed(row: &Row, change: &Change) -> Option<Row> {
         }
         Change::AllCores(name) => Some(row.with_job(name, |job| job.affinity = None)),
         Change::Weight(group, weight) => Some(row.with_weight(group, *weight)),
+        Change::LeafWeight(group, weight) => Some(row.with_leaf_weight(group, *weight)),
         Change::Unlimited(group) => Some(row.unlimited(group)),
         Change::Depth(commands) => row.with_depth(*commands).ok(),
         Change::Without(name) => row.without(name),
@@ -318,7 +319,10 @@ fn keep_what_helps(finding: &mut Finding) {
         }
     }
     let dear = |it: &Remedy| if it.needs_reboot() { REBOOT } else { 1.0 };
-    let times = |it: &Remedy| it.gain.as_ref().map_or(0.0, |gain| gain.counts() / dear(it));
+    // What costs another more than it gains comes behind what does not.
+    let paid = |it: &Gain| it.price.as_ref().map_or(1.0, |price| (price.1 / it.counts()).max(1.0));
+    let worth = |it: &Gain| it.counts() / paid(it);
+    let times = |it: &Remedy| it.gain.as_ref().map_or(0.0, |gain| worth(gain) / dear(it));
     finding.remedies.sort_by(|one, other| times(other).total_cmp(&times(one)));
 }
 

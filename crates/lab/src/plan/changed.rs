@@ -112,6 +112,11 @@ impl Row {
         self.with_group(group, |it| it.weight = Some(weight))
     }
 
+    /// The same with another weight of a control group's own tasks.
+    pub(crate) fn with_leaf_weight(&self, group: &str, weight: u32) -> Row {
+        self.with_group(group, |it| it.leaf_weight = Some(weight))
+    }
+
     /// The same with a control group that has no limits.
     pub(crate) fn unlimited(&self, group: &str) -> Row {
         self.with_group(group, |it| it.files.retain(|it| it.name != LIMITS))

@@ -16,13 +16,15 @@ impl FileIo<'_> {
         }
     }
 
-    /// The time of access follows that of modification (mount option `relatime`).
+    /// The time of access follows that of modification (mount option `relatime`), unless nobody
+    /// wants to know it (`noatime`).
     pub async fn note_read(&self, index: usize) {
         let now = self.tick();
         let is_old = {
             let mut files = self.files();
+            let is_noted = files.mount().notes_access;
             let inode = files.inode(index);
-            inode.accessed <= inode.modified && inode.accessed != Some(now)
+            is_noted && inode.accessed <= inode.modified && inode.accessed != Some(now)
         };
         if !is_old {
             return;

@@ -1,5 +1,6 @@
 //! The device itself has the time, or the host.
 
+use super::layout;
 use super::others::{bully, busiest_other, busiest_writer, write_through};
 use crate::explain::account::{Caller, Part};
 use crate::explain::case::{Case, time, waits};
@@ -23,6 +24,14 @@ const AT_ONCE: f64 = 4.0;
 const FEWER: f64 = 3.0;
 /// Who makes so many times fewer calls than another has seldom to do with it.
 const SELDOM: u64 = 20;
+/// So many commands at a time, in thousandths, are hardly ever more than one.
+const ALONE: u64 = 1500;
+/// So many calls under way are more than one.
+const TWO: f64 = 1.5;
+/// Of fewer calls nobody says how they should be made.
+const FEW: u64 = 100;
+/// A call of so many bytes is long.
+const SHORT_CALL: u64 = 256 << 10;
 /// A discard that is soon done, in bytes.
 const SMALL_DISCARD: i64 = 4 << 20;
 /// Whose requests are with the device for less than this has little to do with it.
@@ -185,6 +194,7 @@ fn holds_the_time(case: &Case, caller: &Caller) -> Option<Finding> {
     let mut found = case.finding("device-bound", caller, is_about)?;
     let waiting = caller.share(|it| waits(it.layer) || is_shared(caller, it));
     let said = one_by_one(case, caller).or_else(|| partial(case, caller));
+    let said = said.or_else(|| layout::fragmented(case, caller));
     if found.share < MOST || waiting > 0.1 || said.is_some() {
         return None;
     }
@@ -197,6 +207,25 @@ fn holds_the_time(case: &Case, caller: &Caller) -> Option<Finding> {
     found.evidence.push(format!("waiting for it takes {:.1} %", 100.0 * waiting));
     found.mechanism = "A request is with the device as soon as it is there, so there is nothing \
         to choose from. Only a faster device, fewer or other requests make it shorter.";
+    let is_alone = case.mean_depth() < ALONE && caller.at_once() < TWO && !case.turns();
+    if is_alone && case.row().is_some() && caller.calls > FEW {
+        found.title = format!(
+            "{} has one {} under way at a time, and the device could serve more",
+            caller.job,
+            caller.kind.name()
+        );
+        found.mechanism = "Each call waits until the one before is done, so the device has nothing \
+            to do at once. With several under way, or longer ones, it moves more in the same time.";
+        found.remedies.push(Remedy::told(
+            "several calls at once: threads, or a queue (iodepth=8 with libaio or io_uring)",
+        ));
+        let mean = super::others::moved(case, &caller.job, |it| it == caller.kind) / caller.calls;
+        if mean < SHORT_CALL {
+            let told =
+                format!("longer calls than {} KiB, where one goes on from the other", mean >> 10);
+            found.remedies.push(Remedy::told(told));
+        }
+    }
     Some(found)
 }
 
@@ -292,7 +321,8 @@ fn depth(case: &Case, caller: &Caller) -> Option<Finding> {
     }
     let is_about = |it: &Part| matches!(it.layer, Layer::Full | Layer::Others | Layer::Tag);
     let mut found = case.finding("queue-depth", caller, is_about)?;
-    found.title = format!("the disk is given {depth} commands at a time, and takes more");
+    let commands = if depth == 1 { "command" } else { "commands" };
+    found.title = format!("the disk is given {depth} {commands} at a time, and takes more");
     found.mechanism = "A disk with a queue orders its commands, or serves several at once. With \
         one at a time it does neither.";
     found.remedies.extend(case.device_file("queue_depth", 32).map(Remedy::told));

@@ -161,8 +161,7 @@ fn siblings(case: &Case, caller: &Caller) -> Option<Finding> {
 
 /// Whether a job has more than one task.
 fn is_several(case: &Case, job: &str) -> bool {
-    let Some(result) = case.result() else { return false };
-    result.jobs.iter().find(|it| it.name == job).is_some_and(|it| it.tasks > 1)
+    case.callers.iter().any(|it| it.job == job && it.tasks > 1)
 }
 
 /// Report 5: a fast disk with a queue of its own is kept idle. On a disk that turns idling may pay.

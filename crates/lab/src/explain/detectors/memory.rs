@@ -120,7 +120,7 @@ fn dropped(case: &Case, caller: &Caller) -> Option<Finding> {
 /// cache, or of all files.
 fn of_others(case: &Case, caller: &Caller) -> Option<Finding> {
     let (count, by) = pages(caller, PagesWhy::Dirtied)?;
-    if case.is_kernel(&by) || count < caller.calls {
+    if case.is_kernel(&by) || count * OF_PAGES < caller.calls {
         return None;
     }
     // To find and to submit them takes a core, too.

@@ -4,6 +4,7 @@
 mod device;
 mod drive;
 mod idling;
+mod layout;
 mod limits;
 mod locks;
 mod memory;
@@ -15,11 +16,14 @@ use super::case::Case;
 use super::finding::{Finding, Weight};
 use insight::Confidence;
 
+/// What is less than one of so many parts of something is little beside it.
+const LITTLE: u64 = 10;
+
 /// A detector.
 type Detector = fn(&Case) -> Vec<Finding>;
 
 /// All of them.
-const DETECTORS: [Detector; 8] = [
+const DETECTORS: [Detector; 9] = [
     settings::detect,
     idling::detect,
     limits::detect,
@@ -28,6 +32,7 @@ const DETECTORS: [Detector; 8] = [
     drive::detect,
     memory::detect,
     locks::detect,
+    layout::detect,
 ];
 
 /// The finding about what somebody has set.
@@ -44,7 +49,10 @@ pub fn detect(case: &Case) -> Vec<Finding> {
 /// and what costs most of the time that passes. Whoever makes many calls at once, and keeps others
 /// waiting by that, is not the first to be helped.
 pub fn sort(findings: &mut [Finding]) {
-    let causes = findings.iter().filter(|it| it.is_cause());
+    // Who is in the background makes nobody guilty by what is little beside what others lose.
+    let most = findings.iter().filter(|it| it.is_cause()).map(|it| it.passes).max();
+    let is_little = |it: &Finding| it.is_in_background && Some(it.passes * LITTLE) < most;
+    let causes = findings.iter().filter(|it| it.is_cause() && !is_little(it));
     let blamed: Vec<(String, String)> =
         causes.filter_map(|it| Some((it.culprit.clone()?, it.victim.clone()))).collect();
     let is_guilty = |victim: &str| {
@@ -113,6 +121,7 @@ pub const KNOWN: &[(&str, &str)] = &[
     ("starved-in-the-drive", "a request is with the drive for very long while it serves others"),
     ("device-shared", "requests are with the drive among those of somebody who has more"),
     ("one-by-one", "asynchronous calls reach the disk one after the other"),
+    ("fragmented", "who reads in sequence has a disk seek, because the file lies in pieces"),
     ("dropped", "somebody drops pages from memory that another one reads again"),
     ("dirty-pages-of-others", "a sync or a direct read writes what others have made dirty"),
     ("evicted", "somebody pushes out of memory what another reads again"),

@@ -2,6 +2,7 @@
 //! of a run tells that a value is a bad one, so each is tried as it is by default.
 
 use super::SETTING;
+use crate::experiment::cgroup::CgroupSpec;
 use crate::experiment::filesystem::options;
 use crate::explain::account::{Caller, Part};
 use crate::explain::case::Case;
@@ -30,6 +31,7 @@ pub fn detect(case: &Case) -> Vec<Finding> {
     all.extend(mounted(row));
     all.extend(priorities(case));
     all.extend(cores(row));
+    all.extend(weights(case, row));
     let jobs = case.callers.iter().filter(|it| case.job(&it.job).is_some());
     jobs.flat_map(|caller| all.iter().filter_map(|it| found(case, caller, it))).collect()
 }
@@ -94,8 +96,15 @@ const MECHANISMS: &[(&str, &str)] = &[
     ("wbt_lat_usec", "When reads take longer than this, fewer buffered writes may be under way."),
 ];
 
+/// What a weight does.
+const OF_WEIGHTS: &str = "The scheduler shares the disk out by weight among groups of one parent, \
+    and between a group's own tasks (leaf_weight) and its children. Little is a small share of it.";
+
 /// What it does that is set.
 fn mechanism(change: &Change) -> &'static str {
+    if matches!(change, Change::Weight(..) | Change::LeafWeight(..)) {
+        return OF_WEIGHTS;
+    }
     let name = if let Change::Default(name) = change { name } else { "" };
     let known = MECHANISMS.iter().find(|it| it.0 == name);
     known.map_or(
@@ -196,6 +205,43 @@ fn niceness(row: &Row) -> impl Iterator<Item = Choice> {
             whose: Some(name),
         }
     })
+}
+
+/// A group's weight where nobody sets one: of CFQ, and of whatever has files of its own or is in
+/// version 2.
+const USUAL_OF_CFQ: u32 = 500;
+const USUAL: u32 = 100;
+
+/// Weights of control groups, where the scheduler looks at them.
+fn weights(case: &Case, row: &Row) -> Vec<Choice> {
+    if !row.blkio || !row.spec.honours_weights() {
+        return Vec::new();
+    }
+    let is_of_cfq = row.spec.name == "cfq" && !row.cgroup_writeback;
+    let usual = if is_of_cfq { USUAL_OF_CFQ } else { USUAL };
+    let of_group = |spec: &'_ CgroupSpec| {
+        let all = [("weight", spec.weight), ("leaf_weight", spec.leaf_weight)];
+        let (spec, path) = (spec.clone(), spec.path.clone());
+        all.into_iter().filter_map(move |(file, value)| {
+            let value = value.filter(|it| *it != usual)?;
+            // What is said of two jobs says more.
+            let heavier = case.jobs().any(|it| it.weight >= 2 * value);
+            if file == "weight" && heavier && case.jobs().any(|it| spec.is_at(&it.group)) {
+                return None;
+            }
+            let (group, is_leaf) = (path.clone(), file == "leaf_weight");
+            Some(Choice {
+                what: format!("{file}={value} of {path}"),
+                command: format!("echo {usual} > {file} of {path}, as by default"),
+                change: match is_leaf {
+                    true => Change::LeafWeight(group, usual),
+                    false => Change::Weight(group, usual),
+                },
+                whose: None,
+            })
+        })
+    };
+    row.cgroups.iter().flat_map(of_group).collect()
 }
 
 /// Jobs that are kept on some cores.

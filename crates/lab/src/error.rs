@@ -50,6 +50,15 @@ pub enum Error {
         /// Why.
         cause: machine::SetupError,
     },
+    /// The simulator broke off, which is a mistake of its own. What it complained of stands before.
+    #[error(
+        "{run}: the simulator broke off, as the message above says; please report it, with the \
+             experiment"
+    )]
+    Broken {
+        /// Which scheduler and seed.
+        run: String,
+    },
     /// A file could not be read.
     #[error("{}: cannot be read: {cause}; accepted: a readable file", .path.display())]
     Unreadable {
@@ -124,7 +133,8 @@ impl Error {
 
     /// Whether the cause lies in what was asked for, rather than in what happened afterwards.
     pub fn is_bad_input(&self) -> bool {
-        use Error::{Linux, NoRoom, Recording, Unwritable};
-        !matches!(self, Unwritable { .. } | Recording(_) | Linux(_) | NoRoom { .. })
+        use Error::{Broken, Linux, NoRoom, Recording, Unwritable};
+        let is_ours = matches!(self, Broken { .. });
+        !is_ours && !matches!(self, Unwritable { .. } | Recording(_) | Linux(_) | NoRoom { .. })
     }
 }

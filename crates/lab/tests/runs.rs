@@ -340,3 +340,18 @@ fn processes_contend_for_the_lock_of_a_scheduler_as_published() {
     assert!((660_000.0..890_000.0).contains(&iops(2)), "none: {}", iops(2));
     assert!((400_000.0..540_000.0).contains(&iops(3)), "mq-deadline: {}", iops(3));
 }
+
+#[test]
+fn a_mistake_of_the_simulator_is_told_with_what_ran() {
+    let text = "model = \"nvme-plp\"\nschedulers = [\"none@6.12\"]\nseeds = 1\n[[job]]\n\
+                name = \"a\"\nrun = \"dd if=/dev/sda of=/dev/null count=1\"\n";
+    let mut plan = plan(text).unwrap();
+    let broken = machine::Native::new("broken", |task| async move {
+        assert!(task.job().is_none(), "it is a job");
+        0
+    });
+    plan.rows[0].jobs = vec![lab::plan::PlannedJob::new("broken", broken)].into();
+    let error = run(plan, None, 2, &|_| ()).unwrap_err();
+    assert!(error.to_string().starts_with("none@6.12, seed 1: the simulator broke off"), "{error}");
+    assert!(!error.is_bad_input());
+}

@@ -23,6 +23,7 @@ use programs::fio::Fio;
 use programs::fio::account::{Account, Batches};
 use programs::pgioperf;
 use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -59,10 +60,7 @@ pub(super) fn run(
     if let Some(watcher) = watcher {
         observers.push(&mut *watcher);
     }
-    let outcome = machine::run(setup, &mut Several(observers));
-    let label = row.spec.label();
-    let outcome =
-        outcome.map_err(|cause| Error::Setup { run: format!("{label}, seed {seed}"), cause })?;
+    let outcome = simulate(setup, &mut Several(observers), row, seed)?;
     if let Some(recorder) = recorder {
         recorder.finish(&outcome)?;
     }
@@ -103,9 +101,7 @@ pub(super) fn run(
 pub(super) fn timeline(plan: &Plan, row: &Row, seed: u64) -> Result<Recorded, Error> {
     let mut watch = Watch::new(Some(row.facts().queue_depth));
     let setup = machine::Setup { tells_tasks: true, ..setup(plan, row, seed, false) };
-    let outcome = machine::run(setup, &mut watch);
-    let run = || format!("{}, seed {seed}", row.spec.label());
-    let outcome = outcome.map_err(|cause| Error::Setup { run: run(), cause })?;
+    let outcome = simulate(setup, &mut watch, row, seed)?;
     let mut recorded = watch.finish(Instant::ZERO + outcome.elapsed);
     let jobs: Vec<&machine::Job> = row.programs().map(|(_, job)| job).collect();
     for task in &recorded.tasks {
@@ -114,6 +110,22 @@ pub(super) fn timeline(plan: &Plan, row: &Row, seed: u64) -> Result<Recorded, Er
         }
     }
     Ok(recorded)
+}
+
+/// Runs a machine. A mistake of the simulator's own ends the run, and is told with what ran.
+fn simulate(
+    setup: machine::Setup,
+    observer: &mut dyn Observer,
+    row: &Row,
+    seed: u64,
+) -> Result<Outcome, Error> {
+    let run = format!("{}, seed {seed}", row.spec.label());
+    // Whatever it leaves half done is dropped.
+    let outcome = catch_unwind(AssertUnwindSafe(|| machine::run(setup, observer)));
+    match outcome {
+        Ok(outcome) => outcome.map_err(|cause| Error::Setup { run, cause }),
+        Err(_) => Err(Error::Broken { run }),
+    }
 }
 
 /// The machine of a row.

@@ -350,7 +350,7 @@ fn a_mistake_of_the_simulator_is_told_with_what_ran() {
         assert!(task.job().is_none(), "it is a job");
         0
     });
-    plan.rows[0].jobs = vec![lab::plan::PlannedJob::new("broken", broken)].into();
+    plan.rows[0].jobs = vec![lab::plan::PlannedJob::new("broken", broken)];
     let error = run(plan, None, 2, &|_| ()).unwrap_err();
     assert!(error.to_string().starts_with("none@6.12, seed 1: the simulator broke off"), "{error}");
     assert!(!error.is_bad_input());

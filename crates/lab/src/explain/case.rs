@@ -19,6 +19,10 @@ use programs::fio::{Engine, Fio, Job};
 const LEAST: f64 = 0.05;
 /// What is lost in less than this part of the time that passes is no cause.
 const RARE: u64 = 1000;
+/// Bytes of a page.
+const PAGE: u64 = 4096;
+/// What is less than one of so many parts of the time that passes is minor.
+const MINOR: u64 = 10;
 /// Or in less than this part, if that is in few calls.
 const RARE_OF_FEW: u64 = 20;
 /// Fewer than one of so many calls are few.
@@ -134,10 +138,26 @@ impl<'a> Case<'a> {
 
     /// Whether a job goes through its files from the beginning to the end: dd, cp, or a fio that
     /// does.
-    pub fn reads_in_sequence(&self, name: &str) -> bool {
+    /// None if nobody knows.
+    pub fn goes_in_sequence(&self, name: &str) -> Option<bool> {
         let mut parts = self.planned(name).flat_map(|it| it.program.parts());
         let copies = parts.any(|it| matches!(it.name(), "dd" | "cp"));
-        copies || self.fio_jobs(name).any(|it| !it.pattern.random)
+        let mut fio = self.fio_jobs(name).map(|it| !it.pattern.random).peekable();
+        match fio.peek() {
+            Some(_) => Some(fio.any(|it| it)),
+            None => copies.then_some(true),
+        }
+    }
+
+    /// Whether a job writes whole pages, as far as that is known.
+    pub fn writes_whole_pages(&self, name: &str) -> bool {
+        let mut fio = self.fio_jobs(name).peekable();
+        fio.peek().is_some() && fio.all(|it| it.writes_whole(PAGE))
+    }
+
+    /// Whether a job reads and writes through a mapping of its files.
+    pub fn maps(&self, name: &str) -> bool {
+        self.fio_jobs(name).any(|it| it.engine == Engine::Mmap)
     }
 
     /// Whether a job of fio says that it reads here and there.
@@ -238,13 +258,17 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Flushes in a second.
-    pub fn flush_rate(&self) -> f64 {
-        let flushes = match self.of {
+    /// How many flushes the disk had.
+    pub fn flushes(&self) -> u64 {
+        match self.of {
             Of::Run { result, .. } => result.disk.flushes,
             Of::Recording(known) => known.flushes,
-        };
-        flushes as f64 * 1e9 / self.elapsed().as_nanos().max(1) as f64
+        }
+    }
+
+    /// Flushes in a second.
+    pub fn flush_rate(&self) -> f64 {
+        self.flushes() as f64 * 1e9 / self.elapsed().as_nanos().max(1) as f64
     }
 
     /// How long it went on.
@@ -363,6 +387,8 @@ impl<'a> Case<'a> {
             suspected: false,
             is_in_background: self.runs_in_background(&caller.job),
             passes: caller.passes(cost),
+            is_minor: caller.passes(cost) * MINOR < self.elapsed(),
+            is_rare: cost * self.rarest(caller, &parts) < self.elapsed(),
             without: None,
         })
     }

@@ -24,7 +24,13 @@ pub struct Finding {
     pub weight: Weight,
     /// What it is, in some words.
     pub title: String,
-    /// The same if the culprit turns out to be none.
+    /// Less than a tenth of the time that passes.
+    #[serde(skip)]
+    pub is_minor: bool,
+    /// So little beside the time that passes that it is no cause, though a change helps.
+    #[serde(skip)]
+    pub is_rare: bool,
+    /// The same title if the culprit turns out to be none.
     #[serde(skip)]
     pub acquitted: Option<String>,
     /// The job that loses.
@@ -162,6 +168,9 @@ impl Finding {
     /// Without whom it was blamed on nothing is better: it is no culprit.
     pub fn acquit(&mut self) {
         self.culprit = None;
+        if self.is_rare {
+            self.weight = Weight::Note;
+        }
         if let Some(title) = self.acquitted.take() {
             self.title = title;
         }

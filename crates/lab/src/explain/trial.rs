@@ -290,10 +290,13 @@ fn keep_what_helps(finding: &mut Finding) {
         return;
     }
     let helpful = finding.remedies.iter().filter(|it| it.gain.is_some()).count();
-    if helpful > 0 {
+    if helpful > 0 && !finding.is_rare {
         finding.weight = Weight::Cause;
     }
-    let is_culprit_to_blame = finding.without.as_ref().is_some_and(|it| it.times[0] >= BLAME);
+    // A weight that changes nothing is to blame for nothing, whoever else has the disk.
+    let is_of_weight = finding.name == "little-weight";
+    let is_blamed = |it: &Gain| it.times[0] >= BLAME && !is_of_weight;
+    let is_culprit_to_blame = finding.without.as_ref().is_some_and(is_blamed);
     // Who takes most of another's time is a cause, though no change helps.
     let is_plain = |it: &Gain| it.times[0] >= PLAIN && finding.share >= MOST;
     if finding.suspected && finding.without.as_ref().is_some_and(is_plain) {

@@ -585,6 +585,13 @@ impl Job {
         ParseError::new(&self.place, format!("job '{}': {}", self.name, message.into()))
     }
 
+    /// Whether it writes multiples of so many bytes at multiples of them.
+    pub fn writes_whole(&self, bytes: u64) -> bool {
+        let write = Direction::Write as usize;
+        let (size, at) = (&self.pattern.sizes[write], self.pattern.alignment[write].0);
+        size.are_multiples_of(bytes) && at.is_multiple_of(bytes)
+    }
+
     /// Its files on a file system, with how many bytes of each it may use; none if it does not say
     /// how many in bytes.
     pub fn files_of_known_size(&self) -> Vec<(&str, u64)> {

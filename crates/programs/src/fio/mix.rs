@@ -35,6 +35,16 @@ impl BlockSizes {
         }
     }
 
+    /// Whether all sizes are multiples of so many bytes, as far as a range says.
+    pub fn are_multiples_of(&self, bytes: u64) -> bool {
+        let is_it = |size: &Bytes| size.0.is_multiple_of(bytes);
+        match self {
+            BlockSizes::Fixed(size) => is_it(size),
+            BlockSizes::Range(least, most) => is_it(least) && is_it(most),
+            BlockSizes::Split(sizes) => sizes.iter().all(|(size, _)| is_it(size)),
+        }
+    }
+
     /// The largest size.
     pub fn most(&self) -> Bytes {
         match self {

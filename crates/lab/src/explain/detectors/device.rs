@@ -32,6 +32,8 @@ const TWO: f64 = 1.5;
 const FEW: u64 = 100;
 /// A call of so many bytes is long.
 const SHORT_CALL: u64 = 256 << 10;
+/// So many flushes make a rate.
+const MANY: u64 = 20;
 /// A discard that is soon done, in bytes.
 const SMALL_DISCARD: i64 = 4 << 20;
 /// Whose requests are with the device for less than this has little to do with it.
@@ -140,7 +142,8 @@ fn one_by_one(case: &Case, caller: &Caller) -> Option<Finding> {
 /// A write that covers a part of a page reads the page first.
 fn partial(case: &Case, caller: &Caller) -> Option<Finding> {
     case.row()?;
-    if caller.kind != CallKind::Write || caller.reading() < SHARED {
+    let is_it = caller.kind == CallKind::Write && !case.is_direct(&caller.job);
+    if !is_it || caller.reading() < SHARED {
         return None;
     }
     // Not what somebody reads who has a lock meanwhile.
@@ -148,6 +151,17 @@ fn partial(case: &Case, caller: &Caller) -> Option<Finding> {
     let mut found = case.finding("partial-writes", caller, is_about)?;
     found.weight = Weight::Cause;
     found.culprit = None;
+    if case.maps(&caller.job) {
+        found.title = format!("stores of {} wait until their pages have been read", caller.job);
+        found.mechanism = "A store to a page of a mapped file that is not in memory is a fault, \
+            which reads the page first, however much of it is then written.";
+        found.remedies.push(Remedy::told("read the file before, so that its pages are in memory"));
+        found.weight = Weight::Note;
+        return Some(found);
+    }
+    if case.writes_whole_pages(&caller.job) {
+        return None;
+    }
     found.title = format!("writes of {} read first what they do not cover", caller.job);
     found.mechanism = "A write through the page cache that covers a part of a page or block needs \
         the rest of it, and waits until that is read.";
@@ -256,8 +270,11 @@ fn flushes(case: &Case, caller: &Caller) -> Option<Finding> {
     let rate = case.flush_rate();
     let writer = busiest_writer(case, caller);
     let other = bully(case, caller);
-    let is_storm = found.share > 0.5 && (rate > 50.0 || writer.is_some());
+    // A rate is of many, and one sync is what somebody wants.
+    let is_often = rate > 50.0 && case.flushes() >= MANY;
+    let is_storm = found.share > 0.5 && (is_often || (writer.is_some() && caller.calls > 1));
     found.weight = if is_storm { Weight::Cause } else { Weight::Note };
+    found.is_rare = !is_often && found.is_minor;
     found.title = match (&writer, &other) {
         (Some(writer), _) => {
             format!("flushes for {} write out what {writer} has in the disk's cache", caller.job)
@@ -334,7 +351,8 @@ fn readahead(case: &Case, caller: &Caller) -> Option<Finding> {
     let window = case.value("read_ahead_kb")?;
     let disk = &case.result()?.disk;
     let mean = disk.read_bytes.0 / disk.reads.max(1);
-    let in_sequence = disk.sequential * 2 > disk.commands;
+    let in_sequence =
+        disk.sequential * 2 > disk.commands && case.goes_in_sequence(&caller.job) != Some(false);
     if in_sequence && mean <= SHORT && case.advises_random(&caller.job) {
         return unasked(case, caller, mean);
     }
@@ -415,6 +433,7 @@ fn cost(case: &Case, caller: &Caller) -> Option<Finding> {
         return None;
     }
     found.suspect();
+    found.is_rare |= found.is_minor;
     found.title =
         format!("{} costs {} more time than the device takes", case.scheduler(), caller.job);
     found.culprit = None;

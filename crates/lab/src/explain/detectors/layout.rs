@@ -1,6 +1,5 @@
 //! Where on the disk a file lies.
 
-use super::others::moved;
 use crate::explain::account::{Caller, Part};
 use crate::explain::case::Case;
 use crate::explain::finding::{Finding, Remedy};
@@ -9,7 +8,7 @@ use insight::Layer;
 
 /// Who waits for the disk for this part of its time may be waiting for its heads.
 const MOST: f64 = 0.6;
-/// What others move may be one of so many parts of it, if the seeks are to be its own.
+/// Calls of others are less than one of so many parts of all commands, if seeks are to be its own.
 const OTHERS: u64 = 10;
 /// Commands of a file that lies in one piece are longer, in bytes.
 const PIECE: u64 = 256 << 10;
@@ -21,15 +20,17 @@ pub fn detect(case: &Case) -> Vec<Finding> {
 /// Who reads a file in sequence has the disk seek.
 pub(super) fn fragmented(case: &Case, caller: &Caller) -> Option<Finding> {
     let disk = &case.result()?.disk;
-    if caller.kind != CallKind::Read || !case.turns() || !case.reads_in_sequence(&caller.job) {
+    if caller.kind != CallKind::Read || !case.turns() || case.row()?.mount.is_none() {
         return None;
     }
-    let own = moved(case, &caller.job, |_| true);
-    let names = case.jobs().map(|it| &it.name).filter(|it| **it != caller.job);
-    let others: u64 = names.map(|it| moved(case, it, |_| true)).sum();
+    if case.goes_in_sequence(&caller.job) != Some(true) {
+        return None;
+    }
+    let others = case.callers.iter().filter(|it| it.job != caller.job);
+    let others: u64 = others.map(|it| it.calls).sum();
     let mean = disk.read_bytes.0 / disk.reads.max(1);
     let seeks = 2 * disk.sequential < disk.commands && mean < PIECE;
-    if !seeks || others * OTHERS > own || caller.tasks > 1 {
+    if !seeks || others * OTHERS > disk.commands || caller.tasks > 1 {
         return None;
     }
     let is_about = |it: &Part| matches!(it.layer, Layer::Device | Layer::Shared | Layer::Full);

@@ -25,9 +25,11 @@ pub fn detect(case: &Case) -> Vec<Finding> {
     all.flatten().collect()
 }
 
-/// Pages that a caller had to do with for this reason, and with whom most; perhaps with itself.
+/// Pages that a caller had to do with for this reason, and with whom most. What it has dropped or
+/// made dirty itself it has chosen.
 fn pages(caller: &Caller, why: PagesWhy) -> Option<(u64, String)> {
-    let its = caller.pages.iter().filter(|it| it.0.0 == why);
+    let is_own = |by: &String| why != PagesWhy::Evicted && *by == caller.job;
+    let its = caller.pages.iter().filter(|it| it.0.0 == why && !is_own(&it.0.1));
     let all = its.clone().map(|it| it.1).sum();
     Some((all, its.max_by_key(|it| it.1)?.0.1.clone()))
 }

@@ -43,6 +43,11 @@ pub fn text(plan: &Plan, explained: &[Explained], slow: usize, style: &Style) ->
         out.push('\n');
         out.push_str(&row(it, slow, style));
     }
+    let notes = plan.notes();
+    if !notes.is_empty() {
+        out.push('\n');
+    }
+    notes.iter().for_each(|note| out.push_str(&paragraph(note, style, "", "  ")));
     out
 }
 

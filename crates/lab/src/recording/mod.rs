@@ -202,8 +202,37 @@ pub fn base_of(path: &Path) -> Result<PathBuf, Error> {
     Ok(several.unwrap_or_else(|| path.to_path_buf()))
 }
 
-/// The recording in a directory, if there is exactly one.
+/// So many directories are named.
+const NAMED: usize = 5;
+
+/// The recording in a directory, if there is exactly one there or in a directory of it.
 fn only_recording(directory: &Path) -> Result<PathBuf, Error> {
+    let place = || directory.display().to_string();
+    let names = recordings_in(directory)?;
+    match &names[..] {
+        [one] => Ok(directory.join(one)),
+        [] => {
+            let below = directories_with_recordings(directory)?;
+            match &below[..] {
+                [] => Err(Error::bad(place(), "no recording in it", ACCEPTED)),
+                [one] => only_recording(one),
+                several => {
+                    let named = several.iter().take(NAMED).map(|it| it.display().to_string());
+                    let accepted = named.collect::<Vec<_>>().join(", ");
+                    let problem = format!("{} recordings below it", several.len());
+                    Err(Error::bad(place(), problem, format!("one of them: {accepted}")))
+                }
+            }
+        }
+        several => {
+            let problem = format!("recordings of {}", several.join(", "));
+            Err(Error::bad(place(), problem, ACCEPTED))
+        }
+    }
+}
+
+/// The names of the recordings in a directory.
+fn recordings_in(directory: &Path) -> Result<Vec<String>, Error> {
     let entries =
         std::fs::read_dir(directory).map_err(|cause| Error::unreadable(directory, cause))?;
     let mut names: Vec<String> = entries
@@ -212,14 +241,18 @@ fn only_recording(directory: &Path) -> Result<PathBuf, Error> {
         .collect();
     names.sort();
     names.dedup();
-    match &names[..] {
-        [one] => Ok(directory.join(one)),
-        [] => Err(Error::bad(directory.display().to_string(), "no recording in it", ACCEPTED)),
-        several => {
-            let problem = format!("recordings of {}", several.join(", "));
-            Err(Error::bad(directory.display().to_string(), problem, ACCEPTED))
-        }
-    }
+    Ok(names)
+}
+
+/// Directories in a directory that have recordings, as `--record` leaves them.
+fn directories_with_recordings(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    let entries =
+        std::fs::read_dir(directory).map_err(|cause| Error::unreadable(directory, cause))?;
+    let directories = entries.filter_map(|it| Some(it.ok()?.path())).filter(|it| it.is_dir());
+    let mut found: Vec<PathBuf> =
+        directories.filter(|it| recordings_in(it).is_ok_and(|names| !names.is_empty())).collect();
+    found.sort();
+    Ok(found)
 }
 
 pub(crate) fn check_devices(
@@ -240,5 +273,25 @@ pub(crate) fn check_devices(
             Err(Error::bad(place, "no events in it", "a recording with events"))
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recordings_below_a_directory_are_found_or_named() {
+        let root = std::env::temp_dir().join(format!("paternoster-below-{}", std::process::id()));
+        for name in ["a", "b"] {
+            std::fs::create_dir_all(root.join(name)).unwrap();
+            std::fs::write(root.join(name).join("sda.blktrace.0"), b"").unwrap();
+        }
+        let refused = only_recording(&root).unwrap_err().to_string();
+        std::fs::remove_dir_all(root.join("b")).unwrap();
+        let found = only_recording(&root);
+        std::fs::remove_dir_all(&root).unwrap();
+        assert!(refused.contains("2 recordings below it; accepted: one of them:"), "{refused}");
+        assert_eq!(found.unwrap(), root.join("a/sda"));
     }
 }

@@ -41,7 +41,11 @@ impl Export<'_> {
     fn names(&mut self) {
         for (number, lane) in self.timeline.lanes.iter().enumerate() {
             let pid = self.first + number;
-            let name = format!("{}: {} {}", self.timeline.title, lane.kind.name(), lane.name);
+            // Some lanes are called what they are.
+            let name = match lane.name.starts_with(lane.kind.name()) {
+                true => format!("{}: {}", self.timeline.title, lane.name),
+                false => format!("{}: {} {}", self.timeline.title, lane.kind.name(), lane.name),
+            };
             self.events.push(json!({
                 "ph": "M", "pid": pid, "name": "process_name", "args": { "name": name }
             }));

@@ -36,9 +36,10 @@ const WAL_PAUSE: Duration = Duration::from_millis(1);
 const WRITES_OF_COMMIT: u64 = 5;
 /// How often it is looked whether there are lines enough.
 const LOOK: Duration = Duration::from_secs(10);
-
-/// A program of its own is told so many words before sequences.
-const RUN_WORDS: usize = 8;
+/// It says something of so many reads, writes of the log, and commits.
+const TOLD_READS: u64 = 10_000;
+const TOLD_WRITES: u64 = 1000;
+const TOLD_COMMITS: u64 = 500;
 
 /// What its processes are called in results.
 pub const READER: &str = "reader";
@@ -206,14 +207,26 @@ impl Pgioperf {
         words.extend([self.readers.to_string(), self.load.checkpoint.to_string()]);
         words.extend([commit.to_string(), self.lines.to_string()]);
         let state = |rng: Rng| rng.state().map(|it| format!("{it:016x}")).concat();
-        words.extend(self.sequences(job, stream).into_iter().map(state));
-        // The log's writer draws nothing.
-        words.pop();
-        if self.shares_sequence {
-            words.truncate(RUN_WORDS + 1);
-        }
+        // The log's writer, which is the last process, draws nothing.
+        let begin = if self.shares_sequence { 1 } else { self.readers as usize + 1 };
+        words.extend(self.sequences(job, stream).into_iter().take(begin).map(state));
         words
     }
+}
+
+/// Its numbers as definitions for a program in C that does the same.
+pub fn definitions() -> String {
+    let all = [
+        ("BLOCK", BLOCK),
+        ("CHECKPOINTER_PAUSE", CHECKPOINTER_PAUSE.as_nanos()),
+        ("WAL_PAUSE", WAL_PAUSE.as_nanos()),
+        ("WRITES_OF_COMMIT", WRITES_OF_COMMIT),
+        ("LOOK", LOOK.as_nanos() / 1_000_000_000),
+        ("TOLD_READS", TOLD_READS),
+        ("TOLD_WRITES", TOLD_WRITES),
+        ("TOLD_COMMITS", TOLD_COMMITS),
+    ];
+    all.map(|(name, value)| format!("#define {name} {value}\n")).concat()
 }
 
 /// Says what went wrong; the answer is the exit status.
@@ -254,7 +267,7 @@ impl Process {
     }
 
     async fn read(mut self, file: File) -> Result<(), Errno> {
-        let mut reads = Interval::new("read", 10_000);
+        let mut reads = Interval::new("read", TOLD_READS);
         while !self.output.has_ended.get() {
             let offset = next_offset(&mut self.rng, self.options.data);
             let begun = self.begin().await;
@@ -285,7 +298,8 @@ impl Process {
     async fn write_log(self, file: File) -> Result<(), Errno> {
         let account = Rc::new(Account::default());
         self.task.keep_account(account.clone());
-        let (mut writes, mut commits) = (Interval::new("wal", 1000), Interval::new("commit", 500));
+        let (mut writes, mut commits) =
+            (Interval::new("wal", TOLD_WRITES), Interval::new("commit", TOLD_COMMITS));
         for (number, offset) in (0_u64..).zip(wal_offsets(self.options.wal())) {
             if self.output.has_ended.get() {
                 break;

@@ -7,7 +7,7 @@ use crate::error::Error;
 use base::Rng;
 use programs::Program;
 use programs::dbench::Dbench;
-use programs::pgioperf::Pgioperf;
+use programs::pgioperf::{self, Pgioperf};
 use programs::startup::Startup;
 use std::path::{Component, Path, PathBuf};
 
@@ -37,7 +37,8 @@ impl LinuxWorld {
             self.root.add_file_as(&script, &place).map_err(Error::no_linux)?;
         }
         if program.is::<Pgioperf>() {
-            self.compile("pgioperf", PGIOPERF_SOURCE)?;
+            let source = format!("{}{PGIOPERF_SOURCE}", pgioperf::definitions());
+            self.compile("pgioperf", &source)?;
         }
         Ok(())
     }

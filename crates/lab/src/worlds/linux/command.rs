@@ -3,8 +3,8 @@
 //! Prefixes such as `ionice` and `cgexec` have been understood already and are left out, as the
 //! guest does what they ask for by itself; fio is told to answer in JSON and to read the clock in
 //! a way that a guest can follow, and draws other random numbers with each seed, the same as in
-//! the simulator; so does sysbench, which draws others than the simulator; disks get the names that
-//! the command uses; files that fio reads go along.
+//! the simulator; so do pgioperf, and sysbench, which draws others than the simulator; disks get
+//! the names that the command uses; files that fio reads go along.
 
 use super::{brought, warming};
 use crate::error::Error;

@@ -5,7 +5,8 @@
  *
  * DATA and LOG are bytes without the last block. STATE is where the sequence of offsets begins, as
  * four numbers of 16 hexadecimal digits: once for all processes, or once for each reader and for
- * the checkpointer.
+ * the checkpointer. Before this text stand the numbers of the simulated program: BLOCK, pauses in
+ * nanoseconds, LOOK in seconds, and how many calls a line is of.
  *
  * Beside the lines of the real program it prints at its end, for each kind of process and of call,
  *
@@ -26,9 +27,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BLOCK 8192
-#define WRITES_OF_COMMIT 5
-#define LOOK_SECONDS 10
 /* A bin is at most 1/64 of its time wide. */
 #define FINE 64
 #define BINS (60 * FINE)
@@ -57,9 +55,10 @@ static uint64_t data_size, log_size, state[4];
 static void fail(const char *path)
 {
 	fprintf(stderr, "pgioperf: %s: %s\n", path, strerror(errno));
-	if (shared)
+	if (shared) {
 		shared->ended = 1;
-	kill(getppid(), SIGCHLD);
+		kill(getppid(), SIGCHLD);
+	}
 	_exit(1);
 }
 
@@ -165,7 +164,7 @@ static int opened(const char *path, int flags)
 
 static void read_data(void)
 {
-	struct interval reads = { "read", 10000 };
+	struct interval reads = { "read", TOLD_READS };
 	char block[BLOCK];
 	int file = opened(data_path, O_RDONLY);
 	while (!shared->ended) {
@@ -187,7 +186,7 @@ static void write_data(uint64_t checkpoint)
 		if (pwrite(file, block, BLOCK, at) != BLOCK)
 			fail(data_path);
 		count(DATA_WRITES, now() - begun);
-		pause_for(200000);
+		pause_for(CHECKPOINTER_PAUSE);
 		if (number % checkpoint)
 			continue;
 		dprintf(1, "starting fsync() of files\n");
@@ -203,7 +202,7 @@ static void write_data(uint64_t checkpoint)
 static void write_log(int (*sync)(int))
 {
 	static char block[BLOCK];
-	struct interval writes = { "wal", 1000 }, commits = { "commit", 500 };
+	struct interval writes = { "wal", TOLD_WRITES }, commits = { "commit", TOLD_COMMITS };
 	int file = opened(log_path, O_RDWR);
 	uint64_t at = 0;
 	for (uint64_t number = 0; !shared->ended; number++) {
@@ -223,7 +222,7 @@ static void write_log(int (*sync)(int))
 			count(COMMITS, done - begun);
 			say(&commits, done - begun);
 		}
-		pause_for(1000000);
+		pause_for(WAL_PAUSE);
 	}
 }
 
@@ -296,7 +295,7 @@ static int simulate(char **word, int words)
 		_exit(0);
 	}
 	while (!shared->ended) {
-		struct timespec look = { LOOK_SECONDS, 0 };
+		struct timespec look = { LOOK, 0 };
 		nanosleep(&look, NULL);
 		if (shared->lines >= lines)
 			break;

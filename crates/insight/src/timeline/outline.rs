@@ -77,11 +77,9 @@ impl Outline {
         self.reach(life.queued, life.end());
         let task = self.task(life);
         let (since, until) = (life.inserted, life.issued);
-        let mut own: BTreeMap<Layer, Duration> = BTreeMap::new();
         let mut from = life.queued;
         for (layer, time) in &life.layers {
             let to = from + *time;
-            *own.entry(*layer).or_default() += *time;
             self.add(State::Task(task, *layer), from, to);
             if let Some(since) = since.filter(|since| from.max(*since) < to.min(until)) {
                 let queue = State::Queue(queue_of(life), *layer);
@@ -92,11 +90,7 @@ impl Outline {
         let operation = super::requests::operation_of(life);
         self.add(State::Device(operation), until, life.completed);
         self.place(life);
-        let all = self.times.entry(None).or_default();
-        all.add(life.end().saturating_since(life.queued));
-        own.into_iter().for_each(|(layer, time)| {
-            self.times.entry(Some(layer)).or_default().add(time);
-        });
+        super::spread::note(&mut self.times, life);
     }
 
     /// The scheduler has withheld requests.

@@ -3,6 +3,7 @@
 use super::Recorded;
 use crate::histogram::Distribution;
 use crate::layer::Layer;
+use crate::life::Life;
 use base::{Duration, Histogram, Instant};
 use std::collections::BTreeMap;
 
@@ -32,18 +33,21 @@ pub fn by_layer(run: &Recorded) -> Vec<Spread> {
     if let Some(outline) = &run.outline {
         return of_times(outline.times());
     }
-    let mut layers: BTreeMap<Option<Layer>, Distribution> = BTreeMap::new();
-    for life in &run.lives {
-        layers.entry(None).or_default().add(life.end().saturating_since(life.queued));
-        let mut own: BTreeMap<Layer, Duration> = BTreeMap::new();
-        for (layer, time) in &life.layers {
-            *own.entry(*layer).or_default() += *time;
-        }
-        for (layer, time) in own {
-            layers.entry(Some(layer)).or_default().add(time);
-        }
-    }
+    let mut layers = BTreeMap::new();
+    run.lives.iter().for_each(|life| note(&mut layers, life));
     of_times(&layers)
+}
+
+/// Takes note of how long a request took as a whole, which is in no layer, and in each layer.
+pub(super) fn note(layers: &mut BTreeMap<Option<Layer>, Distribution>, life: &Life) {
+    layers.entry(None).or_default().add(life.end().saturating_since(life.queued));
+    let mut own: BTreeMap<Layer, Duration> = BTreeMap::new();
+    for (layer, time) in &life.layers {
+        *own.entry(*layer).or_default() += *time;
+    }
+    for (layer, time) in own {
+        layers.entry(Some(layer)).or_default().add(time);
+    }
 }
 
 /// The whole time, which is that of no layer, and each layer, the largest share first.

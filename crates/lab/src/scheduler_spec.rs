@@ -183,6 +183,12 @@ impl SchedulerSpec {
         self.entry.honours_weights_on(self.kernel)
     }
 
+    /// What a control group weighs to it where nobody sets a weight, by the version of control
+    /// groups (rule cfq-settings-3; `blkio.bfq.weight` of a new group).
+    pub fn default_weight(&self, is_version_2: bool) -> u32 {
+        if self.name == "cfq" && !is_version_2 { 500 } else { 100 }
+    }
+
     /// Whether it honours I/O priorities.
     pub fn honours_ioprio(&self) -> bool {
         self.entry.honours_ioprio_on(self.kernel)

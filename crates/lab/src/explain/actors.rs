@@ -33,8 +33,6 @@ pub struct Actors {
 pub const INTERRUPT: &str = "interrupt";
 /// What is called that is done before the jobs begin.
 const PREPARATION: &str = "preparation";
-/// A group has this weight if nobody gives it another.
-const WEIGHT: u32 = 100;
 
 impl Actors {
     /// Those of a row; `callers` are the tasks that have made calls.
@@ -87,13 +85,14 @@ impl Actors {
 impl Actor {
     fn of_kernel(name: &str, ioprio: Ioprio) -> Actor {
         let (name, group) = (name.to_string(), String::new());
-        Actor { name, is_job: false, ioprio, group, weight: WEIGHT }
+        Actor { name, is_job: false, ioprio, group, weight: 0 }
     }
 
     fn of_job(row: &Row, planned: &PlannedJob, name: String, ioprio: Ioprio) -> Actor {
         let group = absolute(&planned.job.cgroup);
         let of_group = row.cgroups.iter().find(|it| it.is_at(&group));
-        let weight = planned.weight.or(of_group.and_then(|it| it.weight)).unwrap_or(WEIGHT);
+        let weight = planned.weight.or(of_group.and_then(|it| it.weight));
+        let weight = weight.unwrap_or(row.default_weight());
         Actor { name, is_job: true, ioprio, group, weight }
     }
 

@@ -10,7 +10,7 @@ use crate::quantity::{Kind, human};
 use crate::result::RunResult;
 use crate::scheduler_spec::SchedulerSpec;
 use base::{Duration, Instant};
-use block::{Ioprio, IoprioClass, Shape};
+use block::{Facts, Ioprio, IoprioClass, Shape};
 use insight::{Confidence, Layer};
 use machine::task::Advice;
 use programs::fio::{Engine, Fio, Job};
@@ -19,12 +19,10 @@ use programs::fio::{Engine, Fio, Job};
 const LEAST: f64 = 0.05;
 /// What is lost in less than this part of the time that passes is no cause.
 const RARE: u64 = 1000;
-/// Bytes of a page.
-const PAGE: u64 = 4096;
-/// What is less than one of so many parts of the time that passes is minor.
-const MINOR: u64 = 10;
 /// Or in less than this part, if that is in few calls.
 const RARE_OF_FEW: u64 = 20;
+/// What is less than one of so many parts of the time that passes is minor.
+const MINOR: u64 = 10;
 /// Fewer than one of so many calls are few.
 const FEW: u64 = 50;
 /// What somebody sits and waits for is noticed from here on (Miller 1968).
@@ -106,8 +104,7 @@ impl<'a> Case<'a> {
 
     /// The job, as it was planned, that has results of this name.
     fn planned(&self, name: &str) -> impl Iterator<Item = &'a PlannedJob> {
-        let jobs = self.row().map_or(&[][..], |row| &row.jobs);
-        jobs.iter().filter(move |it| it.result_names().iter().any(|it| it == name))
+        self.row().into_iter().flat_map(move |row| row.jobs_called(name))
     }
 
     /// The jobs of fio in a job.
@@ -136,9 +133,8 @@ impl<'a> Case<'a> {
         if caller.at_once() < BACK_TO_BACK { 0.0 } else { f64::from(asked) }
     }
 
-    /// Whether a job goes through its files from the beginning to the end: dd, cp, or a fio that
-    /// does.
-    /// None if nobody knows.
+    /// Whether a job goes through its files from the beginning to the end, as dd, cp and some jobs
+    /// of fio do; none if nobody knows.
     pub fn goes_in_sequence(&self, name: &str) -> Option<bool> {
         let mut parts = self.planned(name).flat_map(|it| it.program.parts());
         let copies = parts.any(|it| matches!(it.name(), "dd" | "cp"));
@@ -152,7 +148,7 @@ impl<'a> Case<'a> {
     /// Whether a job writes whole pages, as far as that is known.
     pub fn writes_whole_pages(&self, name: &str) -> bool {
         let mut fio = self.fio_jobs(name).peekable();
-        fio.peek().is_some() && fio.all(|it| it.writes_whole(PAGE))
+        fio.peek().is_some() && fio.all(|it| it.writes_whole(Facts::PAGE.bytes().0))
     }
 
     /// Whether a job reads and writes through a mapping of its files.
@@ -244,8 +240,8 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// How many jobs and their copies read through the page cache, as far as that is known.
-    pub fn readers_in_sequence(&self) -> u64 {
+    /// How many tasks read through the page cache, as far as that is known.
+    pub fn buffered_readers(&self) -> u64 {
         let readers = self.callers.iter().filter(|it| it.kind == CallKind::Read);
         readers.filter(|it| !self.is_direct(&it.job)).map(|it| it.tasks).sum()
     }
@@ -387,10 +383,14 @@ impl<'a> Case<'a> {
             suspected: false,
             is_in_background: self.runs_in_background(&caller.job),
             passes: caller.passes(cost),
-            is_minor: caller.passes(cost) * MINOR < self.elapsed(),
             is_rare: cost * self.rarest(caller, &parts) < self.elapsed(),
             without: None,
         })
+    }
+
+    /// Whether what somebody loses is less than a tenth of the time that passes.
+    pub fn is_minor(&self, found: &Finding) -> bool {
+        found.passes * MINOR < self.elapsed()
     }
 
     /// What is lost in less than one of so many parts of the time that passes is no cause. Of few

@@ -24,9 +24,6 @@ pub struct Finding {
     pub weight: Weight,
     /// What it is, in some words.
     pub title: String,
-    /// Less than a tenth of the time that passes.
-    #[serde(skip)]
-    pub is_minor: bool,
     /// So little beside the time that passes that it is no cause, though a change helps.
     #[serde(skip)]
     pub is_rare: bool,
@@ -94,14 +91,12 @@ pub enum Change {
     Scheduler(String),
     /// Tunables of the scheduler there is, or settings of the queue or of memory.
     Values(Vec<(&'static str, i64)>),
-    /// A setting or a tunable as it is by default.
-    Default(String),
+    /// Settings or tunables as they are by default.
+    Defaults(Vec<String>),
     /// The machine has so many bytes of memory.
     Memory(u64),
     /// The file system is mounted with an option.
     Mount(String),
-    /// Several of them.
-    Defaults(Vec<String>),
     /// A job without an I/O priority of its own.
     Ioprio(String),
     /// A job with the usual I/O priority, whatever its nice value is.

@@ -156,7 +156,6 @@ fn changed(row: &Row, change: &Change) -> Option<Row> {
     match change {
         Change::Scheduler(name) => row.with_scheduler(name).ok(),
         Change::Values(values) => row.with_values(values).ok(),
-        Change::Default(name) => row.with_default(name).ok(),
         Change::Memory(bytes) => Some(Row { memory: Bytes(*bytes), ..row.clone() }),
         Change::Mount(option) => row.with_mount_option(option).ok(),
         Change::Ioprio(name) => Some(row.with_job(name, |job| job.ioprio = Ioprio::NONE)),
@@ -245,8 +244,9 @@ pub fn leave_out_what_is_said(findings: &mut Vec<Finding>) {
         causes.map(|it| (it.victim.clone(), it.kind, sets(it))).collect();
     let is_said = |it: &Finding| {
         let of = |change: &Change| match change {
-            Change::Default(name) => said.iter().any(|(victim, kind, names)| {
-                *victim == it.victim && *kind == it.kind && names.contains(name)
+            Change::Defaults(own) => said.iter().any(|(victim, kind, names)| {
+                let is_said = own.iter().all(|it| names.contains(it));
+                *victim == it.victim && *kind == it.kind && is_said
             }),
             _ => false,
         };

@@ -88,8 +88,8 @@ impl Row {
     /// The same with the files of a job of fio written before as a whole, as far as it says how
     /// long they are; nothing if there is none.
     pub(crate) fn written_before(&self, name: &str) -> Option<Row> {
-        let jobs = self.jobs.iter().filter(|it| it.result_names().iter().any(|it| it == name));
-        let fio = jobs.flat_map(|it| it.program.parts()).filter_map(|it| it.downcast::<Fio>());
+        let parts = self.jobs_called(name).flat_map(|it| it.program.parts());
+        let fio = parts.filter_map(|it| it.downcast::<Fio>());
         let lines: Vec<PlannedJob> = fio.flat_map(Fio::jobs).flat_map(writing).collect();
         let mut row = self.clone();
         // What lets go of memory comes last.

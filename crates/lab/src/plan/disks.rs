@@ -31,9 +31,7 @@ pub(super) const ACCEPTED: &str =
 
 /// The disk that a name stands for, if it is one; refused if it is something else.
 pub(super) fn disk(path: &str, place: &str) -> Result<Option<String>, Error> {
-    let Some(name) = path.strip_prefix("/dev/").filter(|it| !matches!(*it, "zero" | "null")) else {
-        return Ok(None);
-    };
+    let Some(name) = device(path) else { return Ok(None) };
     match OTHERS.iter().find(|(start, _)| name.starts_with(start)) {
         Some((_, what)) => {
             Err(Error::bad(place, format!("{path} is {what}, not modelled"), ACCEPTED))
@@ -44,8 +42,12 @@ pub(super) fn disk(path: &str, place: &str) -> Result<Option<String>, Error> {
 
 /// The disk's name without `/dev/`, if a path is that of it or of a partition.
 pub(super) fn name_of(path: &str) -> Option<&str> {
-    let name = path.strip_prefix("/dev/").filter(|it| !matches!(*it, "zero" | "null"))?;
-    Some(whole(name))
+    device(path).map(whole)
+}
+
+/// What a path names below `/dev`, if that is not a mere source or sink of bytes.
+fn device(path: &str) -> Option<&str> {
+    path.strip_prefix("/dev/").filter(|it| !matches!(*it, "zero" | "null"))
 }
 
 /// The name of the disk that a partition is of: `sda` of `sda6`, `nvme0n1` of `nvme0n1p2`.

@@ -291,6 +291,16 @@ impl Row {
         self.spec.attach()
     }
 
+    /// What a control group weighs where nobody sets a weight.
+    pub(crate) fn default_weight(&self) -> u32 {
+        self.spec.default_weight(self.cgroup_writeback)
+    }
+
+    /// The jobs that have results of this name.
+    pub(crate) fn jobs_called(&self, name: &str) -> impl Iterator<Item = &PlannedJob> {
+        self.jobs.iter().filter(move |it| it.result_names().iter().any(|it| it == name))
+    }
+
     /// What commands call the disk, or else the kernel.
     pub fn disk_name(&self) -> &str {
         let programs = self.jobs.iter().flat_map(|it| it.program.parts());

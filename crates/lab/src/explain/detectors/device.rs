@@ -1,7 +1,6 @@
 //! The device itself has the time, or the host.
 
-use super::layout;
-use super::others::{bully, busiest_other, busiest_writer, write_through};
+use super::others::{bully, busiest_other, busiest_writer, moved, write_through};
 use crate::explain::account::{Caller, Part};
 use crate::explain::case::{Case, time, waits};
 use crate::explain::finding::{Change, Finding, Remedy, Weight};
@@ -207,9 +206,7 @@ fn holds_the_time(case: &Case, caller: &Caller) -> Option<Finding> {
     };
     let mut found = case.finding("device-bound", caller, is_about)?;
     let waiting = caller.share(|it| waits(it.layer) || is_shared(caller, it));
-    let said = one_by_one(case, caller).or_else(|| partial(case, caller));
-    let said = said.or_else(|| layout::fragmented(case, caller));
-    if found.share < MOST || waiting > 0.1 || said.is_some() {
+    if found.share < MOST || waiting > 0.1 {
         return None;
     }
     found.weight = Weight::Note;
@@ -223,24 +220,28 @@ fn holds_the_time(case: &Case, caller: &Caller) -> Option<Finding> {
         to choose from. Only a faster device, fewer or other requests make it shorter.";
     let is_alone = case.mean_depth() < ALONE && caller.at_once() < TWO && !case.turns();
     if is_alone && case.row().is_some() && caller.calls > FEW {
-        found.title = format!(
-            "{} has one {} under way at a time, and the device could serve more",
-            caller.job,
-            caller.kind.name()
-        );
-        found.mechanism = "Each call waits until the one before is done, so the device has nothing \
-            to do at once. With several under way, or longer ones, it moves more in the same time.";
-        found.remedies.push(Remedy::told(
-            "several calls at once: threads, or a queue (iodepth=8 with libaio or io_uring)",
-        ));
-        let mean = super::others::moved(case, &caller.job, |it| it == caller.kind) / caller.calls;
-        if mean < SHORT_CALL {
-            let told =
-                format!("longer calls than {} KiB, where one goes on from the other", mean >> 10);
-            found.remedies.push(Remedy::told(told));
-        }
+        say_one_at_a_time(case, caller, &mut found);
     }
     Some(found)
+}
+
+/// Says that the device could serve more than one call at a time.
+fn say_one_at_a_time(case: &Case, caller: &Caller, found: &mut Finding) {
+    let kind = caller.kind.name();
+    found.title = format!(
+        "{} has one {kind} under way at a time, and the device could serve more",
+        caller.job
+    );
+    found.mechanism = "Each call waits until the one before is done, and the device never has two. \
+        With several under way, or longer ones, it moves more in the same time.";
+    found.remedies.push(Remedy::told(
+        "several calls at once: threads, or a queue (iodepth=8 with libaio or io_uring)",
+    ));
+    let mean = moved(case, &caller.job, |it| it == caller.kind) / caller.calls;
+    if mean < SHORT_CALL {
+        let told = format!("calls longer than {} KiB, if they follow each other", mean >> 10);
+        found.remedies.push(Remedy::told(told));
+    }
 }
 
 /// A request is with the device for very long while others are served.
@@ -274,7 +275,8 @@ fn flushes(case: &Case, caller: &Caller) -> Option<Finding> {
     let is_often = rate > 50.0 && case.flushes() >= MANY;
     let is_storm = found.share > 0.5 && (is_often || (writer.is_some() && caller.calls > 1));
     found.weight = if is_storm { Weight::Cause } else { Weight::Note };
-    found.is_rare = !is_often && found.is_minor;
+    found.is_rare = !is_often && case.is_minor(&found);
+    let often = format!("the disk flushes its cache {rate:.0} times a second");
     found.title = match (&writer, &other) {
         (Some(writer), _) => {
             format!("flushes for {} write out what {writer} has in the disk's cache", caller.job)
@@ -282,14 +284,16 @@ fn flushes(case: &Case, caller: &Caller) -> Option<Finding> {
         (None, Some(other)) => {
             format!("flushes for {} are with the disk among requests of {other}", caller.job)
         }
-        (None, None) => format!("the disk flushes its cache {rate:.0} times a second"),
+        (None, None) => often.clone(),
     };
-    let often = format!("the disk flushes its cache {rate:.0} times a second");
-    let each = format!("each {} of {} commits the journal", caller.kind.name(), caller.job);
-    found.acquitted = Some(often.clone());
-    if commits_itself(caller) {
-        found.title = format!("{each}: {}", found.title);
-        found.acquitted = Some(format!("{each}: {often}"));
+    let commits = commits_itself(caller);
+    let each = match commits {
+        true => format!("each {} of {} commits the journal: ", caller.kind.name(), caller.job),
+        false => String::new(),
+    };
+    found.acquitted = Some(format!("{each}{often}"));
+    found.title.insert_str(0, &each);
+    if commits {
         found.remedies.push(Remedy::tried(
             format!("write the files of {} as a whole before (dd conv=notrunc)", caller.job),
             Change::Written(caller.job.clone()),
@@ -301,7 +305,7 @@ fn flushes(case: &Case, caller: &Caller) -> Option<Finding> {
         found.remedies.extend(case.one_at_a_time());
     }
     found.culprit = writer.or(other);
-    found.mechanism = match commits_itself(caller) {
+    found.mechanism = match commits {
         true => {
             "Where a file grows, or is written for the first time where fallocate or a hole gave \
              it nothing but room, its size or its blocks change, and a sync needs a commit of the \
@@ -400,7 +404,7 @@ fn discards(case: &Case, caller: &Caller) -> Option<Finding> {
     found.title = format!("{} waits behind discards of {}", caller.job, trims.job);
     found.culprit = Some(trims.job.clone());
     let count = trims.calls.max(1);
-    let mean = super::others::moved(case, &trims.job, |kind| kind == CallKind::Trim) / count;
+    let mean = moved(case, &trims.job, |kind| kind == CallKind::Trim) / count;
     if (mean as i64) < SMALL_DISCARD {
         found.evidence.push(format!("{count} discards of {} KiB on average", mean >> 10));
         found.mechanism = "Each discard is a command that keeps the device for a while, however \
@@ -433,7 +437,7 @@ fn cost(case: &Case, caller: &Caller) -> Option<Finding> {
         return None;
     }
     found.suspect();
-    found.is_rare |= found.is_minor;
+    found.is_rare |= case.is_minor(&found);
     found.title =
         format!("{} costs {} more time than the device takes", case.scheduler(), caller.job);
     found.culprit = None;

@@ -18,7 +18,7 @@ pub fn detect(case: &Case) -> Vec<Finding> {
 }
 
 /// Who reads a file in sequence has the disk seek.
-pub(super) fn fragmented(case: &Case, caller: &Caller) -> Option<Finding> {
+fn fragmented(case: &Case, caller: &Caller) -> Option<Finding> {
     let disk = &case.result()?.disk;
     if caller.kind != CallKind::Read || !case.turns() || case.row()?.mount.is_none() {
         return None;

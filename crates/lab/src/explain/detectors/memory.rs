@@ -15,7 +15,7 @@ const READING: f64 = 0.3;
 const MORE: u64 = 4;
 /// Of the pages that are read so many are to be one that is read again.
 const OF_PAGES: u64 = 4;
-/// Readers in sequence may have a part of memory for what is read ahead for them.
+/// What is read ahead for all readers may take one of so many parts of memory.
 const READ_AHEAD: u64 = 4;
 
 /// Callers whose pages somebody else has to do with.
@@ -89,7 +89,7 @@ fn evicted(case: &Case, caller: &Caller) -> Option<Finding> {
 /// Windows that fit into memory, where those of all readers do not.
 fn read_ahead_less(case: &Case, memory: u64) -> Option<Remedy> {
     let window = u64::try_from(case.value("read_ahead_kb")?).ok()? << 10;
-    let readers = case.readers_in_sequence();
+    let readers = case.buffered_readers();
     let fits = memory / READ_AHEAD / readers.max(1);
     if readers < 2 || window <= fits {
         return None;

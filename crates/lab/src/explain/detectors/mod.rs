@@ -14,10 +14,14 @@ mod settings;
 
 use super::case::Case;
 use super::finding::{Finding, Weight};
+use crate::metrics::CallKind;
 use insight::Confidence;
 
 /// What is less than one of so many parts of something is little beside it.
 const LITTLE: u64 = 10;
+
+/// Findings that say why the device has the time.
+const REASONS: [&str; 3] = ["one-by-one", "partial-writes", "fragmented"];
 
 /// A detector.
 type Detector = fn(&Case) -> Vec<Finding>;
@@ -41,8 +45,20 @@ pub const SETTING: &str = "setting";
 /// What all of them say, the causes first and among these the dearest.
 pub fn detect(case: &Case) -> Vec<Finding> {
     let mut findings: Vec<Finding> = DETECTORS.iter().flat_map(|it| it(case)).collect();
+    leave_out_what_says_less(&mut findings);
     sort(&mut findings);
     findings
+}
+
+/// That the device has the time says less than why it has it.
+fn leave_out_what_says_less(findings: &mut Vec<Finding>) {
+    let is_reason = |it: &&Finding| REASONS.contains(&it.name);
+    let said: Vec<(String, CallKind)> =
+        findings.iter().filter(is_reason).map(|it| (it.victim.clone(), it.kind)).collect();
+    findings.retain(|it| {
+        let is_said = said.iter().any(|(victim, kind)| *victim == it.victim && *kind == it.kind);
+        it.name != "device-bound" || !is_said
+    });
 }
 
 /// Causes first; among these what somebody loses who takes nothing from others and is waited for,

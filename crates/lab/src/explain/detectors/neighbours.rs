@@ -1,6 +1,6 @@
 //! Others were served first: their data, their floods, their weights.
 
-use super::others::{bully, busiest_other, syncer};
+use super::others::{bully, busiest_other, syncer, weight_file};
 use crate::explain::account::{Caller, Part};
 use crate::explain::actors::Actor;
 use crate::explain::case::{Case, time, waits};
@@ -171,12 +171,7 @@ fn little_weight(case: &Case, caller: &Caller) -> Option<Finding> {
     found.title = format!("{} has a weight of {own}, and {name} one of {weight}", caller.job);
     found.mechanism = "The scheduler shares the disk out by weight: more weight is more of it. \
         That is the other way round than nice values.";
-    let file = match (case.row()?.cgroup_writeback, case.scheduler()) {
-        (true, "bfq") => "io.bfq.weight",
-        (false, "bfq") => "blkio.bfq.weight",
-        (true, _) => "io.weight",
-        (false, _) => "blkio.weight",
-    };
+    let file = weight_file(case.row()?);
     let more = format!("{weight} in {file} of {}, if it matters as much", caller.job);
     found.remedies.push(Remedy::tried(more, Change::Weight(job.group.clone(), weight)));
     found.culprit = Some(name);

@@ -4,6 +4,17 @@ use crate::explain::account::Caller;
 use crate::explain::case::Case;
 use crate::explain::finding::Remedy;
 use crate::metrics::CallKind;
+use crate::plan::Row;
+
+/// The file of a control group that has its weight.
+pub fn weight_file(row: &Row) -> &'static str {
+    match (row.cgroup_writeback, row.spec.name) {
+        (true, "bfq") => "io.bfq.weight",
+        (false, "bfq") => "blkio.bfq.weight",
+        (true, _) => "io.weight",
+        (false, _) => "blkio.weight",
+    }
+}
 
 /// What ends flushes, where that may be.
 pub fn write_through(case: &Case) -> Remedy {

@@ -2,6 +2,7 @@
 //! of a run tells that a value is a bad one, so each is tried as it is by default.
 
 use super::SETTING;
+use super::others::weight_file;
 use crate::experiment::cgroup::CgroupSpec;
 use crate::experiment::filesystem::options;
 use crate::explain::account::{Caller, Part};
@@ -105,7 +106,7 @@ fn mechanism(change: &Change) -> &'static str {
     if matches!(change, Change::Weight(..) | Change::LeafWeight(..)) {
         return OF_WEIGHTS;
     }
-    let name = if let Change::Default(name) = change { name } else { "" };
+    let name = if let Change::Defaults(names) = change { names.join(" ") } else { String::new() };
     let known = MECHANISMS.iter().find(|it| it.0 == name);
     known.map_or(
         "Somebody has set this. The same load with the default was tried, and that is better for \
@@ -119,7 +120,7 @@ fn settings(case: &Case, row: &Row) -> Vec<Choice> {
     let one = |it: Deviation| Choice {
         what: format!("{}={}", it.name, it.value),
         command: command(case, row, &it),
-        change: Change::Default(it.name),
+        change: Change::Defaults(vec![it.name]),
         whose: None,
     };
     let mut all: Vec<Choice> = row.deviations().into_iter().map(one).collect();
@@ -129,15 +130,15 @@ fn settings(case: &Case, row: &Row) -> Vec<Choice> {
 
 /// All of them, where they are several.
 fn together(all: &[Choice]) -> Option<Choice> {
-    let names = all.iter().filter_map(|it| match &it.change {
-        Change::Default(name) => Some(name.clone()),
-        _ => None,
-    });
+    let names = |it: &Choice| match &it.change {
+        Change::Defaults(names) => names.clone(),
+        _ => Vec::new(),
+    };
     let words = |of: fn(&Choice) -> &str, by: &str| all.iter().map(of).collect::<Vec<_>>().join(by);
     (all.len() > 1).then(|| Choice {
         what: words(|it| &it.what, ", "),
         command: words(|it| &it.command, "; "),
-        change: Change::Defaults(names.collect()),
+        change: Change::Defaults(all.iter().flat_map(names).collect()),
         whose: None,
     })
 }
@@ -207,41 +208,38 @@ fn niceness(row: &Row) -> impl Iterator<Item = Choice> {
     })
 }
 
-/// A group's weight where nobody sets one: of CFQ, and of whatever has files of its own or is in
-/// version 2.
-const USUAL_OF_CFQ: u32 = 500;
-const USUAL: u32 = 100;
-
 /// Weights of control groups, where the scheduler looks at them.
 fn weights(case: &Case, row: &Row) -> Vec<Choice> {
     if !row.blkio || !row.spec.honours_weights() {
         return Vec::new();
     }
-    let is_of_cfq = row.spec.name == "cfq" && !row.cgroup_writeback;
-    let usual = if is_of_cfq { USUAL_OF_CFQ } else { USUAL };
-    let of_group = |spec: &'_ CgroupSpec| {
-        let all = [("weight", spec.weight), ("leaf_weight", spec.leaf_weight)];
-        let (spec, path) = (spec.clone(), spec.path.clone());
-        all.into_iter().filter_map(move |(file, value)| {
-            let value = value.filter(|it| *it != usual)?;
-            // What is said of two jobs says more.
-            let heavier = case.jobs().any(|it| it.weight >= 2 * value);
-            if file == "weight" && heavier && case.jobs().any(|it| spec.is_at(&it.group)) {
-                return None;
-            }
-            let (group, is_leaf) = (path.clone(), file == "leaf_weight");
-            Some(Choice {
-                what: format!("{file}={value} of {path}"),
-                command: format!("echo {usual} > {file} of {path}, as by default"),
-                change: match is_leaf {
-                    true => Change::LeafWeight(group, usual),
-                    false => Change::Weight(group, usual),
-                },
-                whose: None,
-            })
-        })
+    let usual = row.default_weight();
+    let is_set = |it: &Option<u32>| it.is_some_and(|it| it != usual);
+    let choice = |group: &CgroupSpec, file: &str, value: Option<u32>, change: Change| Choice {
+        what: format!("{file}={} of {}", value.unwrap_or_default(), group.path),
+        command: format!("{usual} in {file} of {}, which is the default", group.path),
+        change,
+        whose: None,
     };
-    row.cgroups.iter().flat_map(of_group).collect()
+    let mut all = Vec::new();
+    for group in &row.cgroups {
+        let (path, file) = (group.path.clone(), weight_file(row));
+        if is_set(&group.weight) && !is_compared(case, group) {
+            let change = Change::Weight(path.clone(), usual);
+            all.push(choice(group, file, group.weight, change));
+        }
+        if is_set(&group.leaf_weight) {
+            let change = Change::LeafWeight(path, usual);
+            all.push(choice(group, "blkio.leaf_weight", group.leaf_weight, change));
+        }
+    }
+    all
+}
+
+/// Whether more is said of a group's weight: it has a job, and another job weighs more.
+fn is_compared(case: &Case, group: &CgroupSpec) -> bool {
+    let has_job = case.jobs().any(|it| group.is_at(&it.group));
+    has_job && case.jobs().any(|it| it.weight >= 2 * group.weight.unwrap_or_default())
 }
 
 /// Jobs that are kept on some cores.

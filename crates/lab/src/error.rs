@@ -134,7 +134,7 @@ impl Error {
     /// Whether the cause lies in what was asked for, rather than in what happened afterwards.
     pub fn is_bad_input(&self) -> bool {
         use Error::{Broken, Linux, NoRoom, Recording, Unwritable};
-        let is_ours = matches!(self, Broken { .. });
-        !is_ours && !matches!(self, Unwritable { .. } | Recording(_) | Linux(_) | NoRoom { .. })
+        let is_later = matches!(self, Unwritable { .. } | Recording(_) | Linux(_) | NoRoom { .. });
+        !is_later && !matches!(self, Broken { .. })
     }
 }

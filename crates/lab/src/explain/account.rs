@@ -227,34 +227,12 @@ impl Account {
 
     /// Who called, by the names of tasks, those whose calls took longest first.
     pub fn finish(self, name: impl Fn(ContextId) -> String) -> Vec<Caller> {
-        let mut of_job: BTreeMap<(String, CallKind), Sums> = BTreeMap::new();
-        let mut parts: BTreeMap<(String, CallKind), Named> = BTreeMap::new();
-        let mut commits: BTreeMap<(String, CallKind), Commits> = BTreeMap::new();
-        let mut pages: BTreeMap<(String, CallKind), Pages> = BTreeMap::new();
-        let mut tasks: BTreeMap<(String, CallKind), u64> = BTreeMap::new();
+        let mut jobs: BTreeMap<(String, CallKind), OfJob> = BTreeMap::new();
         for ((task, kind), sums) in self.callers {
-            let key = (name(task), kind);
-            let named = parts.entry(key.clone()).or_default();
-            for part in sums.parts.iter() {
-                add_named(named, part, &name);
-            }
-            *tasks.entry(key.clone()).or_default() += 1;
-            commits.entry(key.clone()).or_default().add(&sums, &name);
-            let of_job_pages = pages.entry(key.clone()).or_default();
-            for ((why, by), count) in &sums.pages {
-                *of_job_pages.entry((*why, name(*by))).or_default() += count;
-            }
-            of_job.entry(key).or_default().join(sums, self.slowest);
+            jobs.entry((name(task), kind)).or_default().add(sums, &name, self.slowest);
         }
-        let caller = |((job, kind), sums): ((String, CallKind), Sums)| {
-            let key = (job.clone(), kind);
-            let named = parts.remove(&key).unwrap_or_default();
-            let commits = commits.remove(&key).unwrap_or_default();
-            let pages = pages.remove(&key).unwrap_or_default();
-            let tasks = tasks.remove(&key).unwrap_or_default();
-            Caller { pages, tasks, ..sums.into_caller(job, kind, named, commits) }
-        };
-        let mut callers: Vec<Caller> = of_job.into_iter().map(caller).collect();
+        let caller = |((job, kind), it): ((String, CallKind), OfJob)| it.into_caller(job, kind);
+        let mut callers: Vec<Caller> = jobs.into_iter().map(caller).collect();
         callers.sort_by_key(|it| std::cmp::Reverse(it.total));
         callers
     }
@@ -382,30 +360,54 @@ impl Sums {
         }
         other.slowest.into_iter().for_each(|call| self.keep(call, most));
     }
+}
 
-    fn into_caller(self, job: String, kind: CallKind, named: Named, commits: Commits) -> Caller {
-        let mut parts: Vec<Part> = named.into_values().collect();
+/// The calls of all tasks of a job, with names in place of tasks.
+#[derive(Default)]
+struct OfJob {
+    tasks: u64,
+    sums: Sums,
+    parts: Named,
+    commits: Commits,
+    pages: Pages,
+}
+
+impl OfJob {
+    /// One more task, of which so many slow calls are kept.
+    fn add(&mut self, sums: Sums, name: &impl Fn(ContextId) -> String, slowest: usize) {
+        self.tasks += 1;
+        sums.parts.iter().for_each(|part| add_named(&mut self.parts, part, name));
+        self.commits.add(&sums, name);
+        for ((why, by), count) in &sums.pages {
+            *self.pages.entry((*why, name(*by))).or_default() += count;
+        }
+        self.sums.join(sums, slowest);
+    }
+
+    fn into_caller(self, job: String, kind: CallKind) -> Caller {
+        let OfJob { tasks, sums, parts, commits, pages } = self;
+        let mut parts: Vec<Part> = parts.into_values().collect();
         parts.sort_by_key(|it| std::cmp::Reverse(it.time));
         for part in &mut parts {
             // Of a call with several tasks each that it is behind counts.
-            part.calls = part.calls.min(self.calls);
+            part.calls = part.calls.min(sums.calls);
         }
-        let latency = self.by_layer.get(&None).cloned().unwrap_or_default();
+        let latency = sums.by_layer.get(&None).cloned().unwrap_or_default();
         Caller {
             job,
             kind,
-            calls: self.calls,
-            unfinished: self.unfinished,
-            total: self.total,
+            calls: sums.calls,
+            unfinished: sums.unfinished,
+            total: sums.total,
             longest: latency.histogram().max(),
             median: latency.histogram().quantile(1, 2),
-            active: self.span.map_or(Duration::ZERO, |(from, to)| to.saturating_since(from)),
+            active: sums.span.map_or(Duration::ZERO, |(from, to)| to.saturating_since(from)),
             parts,
+            tasks,
             commits,
-            pages: Pages::new(),
-            tasks: 0,
-            slowest: self.slowest,
-            by_layer: self.by_layer,
+            pages,
+            slowest: sums.slowest,
+            by_layer: sums.by_layer,
         }
     }
 }

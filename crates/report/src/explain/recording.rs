@@ -89,8 +89,8 @@ fn replaying(it: &Explained) -> Option<String> {
         _ => schedulers[..schedulers.len().min(REPLAYED)].join(","),
     };
     Some(format!(
-        "A recording cannot be asked what would have been otherwise. What its tasks asked for is \
-         replayed on a model of the disk by: paternoster compare {} -s {schedulers}{kernel} \
+        "A recording does not tell what a change would have done. This replays what its tasks \
+         asked for on a model of the disk: paternoster compare {} -s {schedulers}{kernel} \
          --model MODEL (paternoster list models)",
         it.path
     ))

@@ -100,11 +100,17 @@ impl Source {
         }
     }
 
-    fn experiment(&self, number: u64) -> String {
-        match self.kind {
+    fn experiment(&self, number: u64) -> Result<String, Box<dyn Error>> {
+        let text = match self.kind {
             Kind::Raw => random::experiment(self.seed, number, self.scheduler.as_deref()),
             Kind::Files => random::files::experiment(self.seed, number, self.scheduler.as_deref()),
-        }
+        };
+        let settings = match &self.settings {
+            Some(settings) => Setting::parse_list(settings, "--set")?,
+            None => Vec::new(),
+        };
+        let lines = settings.iter().map(|it| format!("{} = {:?}\n", it.name, it.value)).collect();
+        Ok(with_settings(&text, lines))
     }
 
     /// What files of the worst are called.
@@ -128,14 +134,24 @@ impl Source {
     }
 
     fn run(&self, number: u64) -> Result<Ran, Box<dyn Error>> {
-        let mut parsed = Experiment::parse("random", &self.experiment(number))?;
-        if let Some(settings) = &self.settings {
-            parsed.settings.extend(Setting::parse_list(settings, "--set")?);
-        }
+        let mut parsed = Experiment::parse("random", &self.experiment(number)?)?;
         crate::in_both(&mut parsed, self.judge);
         parsed.watches_bios = matches!(self.kind, Kind::Files);
         let report = matrix::run(Plan::new(parsed)?, None, 1, &|_| ())?;
         Ok(Ran { number, errors: errors(&report), agreed: agreed(&report) })
+    }
+}
+
+/// An experiment with so many lines more in its section of settings.
+fn with_settings(text: &str, lines: String) -> String {
+    const HEAD: &str = "[settings]\n";
+    match (lines.is_empty(), text.split_once(HEAD)) {
+        (true, _) => text.to_owned(),
+        (false, Some((before, after))) => format!("{before}{HEAD}{lines}{after}"),
+        (false, None) => {
+            let jobs = text.find("[[").unwrap_or(text.len());
+            format!("{}{HEAD}{lines}\n{}", &text[..jobs], &text[jobs..])
+        }
     }
 }
 
@@ -190,7 +206,7 @@ fn keep_worst(source: &Source, mut ran: Vec<Ran>) -> Result<(), Box<dyn Error>> 
     forget_others(source)?;
     for one in ran.iter().take(KEPT) {
         let path = Path::new(DIRECTORY).join(format!("{}{}.toml", source.prefix(), one.number));
-        std::fs::write(&path, source.experiment(one.number))?;
+        std::fs::write(&path, source.experiment(one.number)?)?;
         let (percent, job) = worst_job(one);
         let same = 100.0 * common(one);
         let lost = lost(one);

@@ -1,17 +1,19 @@
 //! Which page frames hold the pages of files: those that were let go last are used first.
 //!
-//! Memory that was never used lies in one piece. A file that is let go gives its frames back one by
-//! one from its beginning, so the next file has them the other way round, no two one behind the
-//! other, and the device is told of every page. The file after that has them in order again.
+//! A core has frames at hand. When it has none it cuts some off the free ones ([`Buddies`]), and
+//! each time twice as many, until one is let go. Memory that was never used lies in one piece. A
+//! file that is let go gives its frames back one by one from its beginning, so the next file has
+//! them the other way round, no two one behind the other, and the device is told of every page. The
+//! file after that has them in order again.
 //!
-//! A core keeps so many frames at hand and puts the oldest back among the others beyond that; all
-//! of them when a task ends that let some go and used none since. Among the others, neighbours are
-//! in one piece again.
+//! A core keeps so many frames at hand and makes the oldest free beyond that; all of them when a
+//! task ends that let some go and used none since. Free neighbours are in one piece again.
 //!
 //! Where the pages of a file are is kept in nodes of 64, fourteen of which share a piece of two
 //! pages of memory. When a file is let go they are too, at the next change of tasks, and all but a
 //! few of their pieces become free. Of pieces that are let go one after the other, with no page
-//! taken in between, each but the first makes the core put a thousand pages back.
+//! taken in between, each but the first makes the core put a thousand pages back: first those of
+//! pieces, then the oldest of files, then others.
 //!
 //! On 6.1 pages are let go fifteen at a time from the last to the first, so that fifteen lie
 //! together when they are used again. A core that has as many at hand as it may puts back a batch,
@@ -21,12 +23,14 @@
 // observed on 6.1.192: mm_page_free, mm_page_free_batched and mm_page_pcpu_drain while files of
 // 16 MiB are let go in a guest of 512 MiB (31, 62, 124, 248, 496, then 856 pages for 887 at hand),
 // and /proc/zoneinfo of 256 MiB to 1 GiB
-// observed on 6.12.117: mm_page_alloc, mm_page_free_batched, mm_page_pcpu_drain, mm_page_free of
-// pieces and kmem_cache_free of nodes while files of 4 to 100 MiB are written, let go, truncated
-// and written anew on ext4 and XFS; /proc/zoneinfo
+// observed on 6.12.117: mm_page_alloc, mm_page_alloc_zone_locked, mm_page_free_batched,
+// mm_page_pcpu_drain, mm_page_free of pieces and kmem_cache_free of nodes while files of 4 to
+// 100 MiB are written, let go, truncated and written anew on ext4 and XFS; /proc/zoneinfo
 //
 // Divergence: what programs and the kernel itself use of memory, and let go, is not among them.
 
+use crate::buddy::Buddies;
+use guest::Lists;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
@@ -41,6 +45,10 @@ const NODE: u64 = 64;
 /// Nodes in a piece of memory, and those of a file that share theirs with others (observed).
 const NODES_PER_PIECE: u64 = 14;
 const SHARING: u64 = 2;
+const PAGES_PER_PIECE: u64 = 2;
+/// Pages of files for each other page that is taken (inferred from what is put back of others when
+/// a second file of 32 MiB is let go on XFS).
+const PER_FOREIGN: u64 = 128;
 /// What a core puts back for a piece: so many times what it gets at a time.
 const PUT_BACK: u64 = 32;
 
@@ -56,17 +64,20 @@ pub struct Frames {
     /// How many a core gets at a time; so many must have been let go for the end of a task to
     /// matter.
     batch: u64,
-    pcp_lists: VecDeque<Frame>,
-    /// Runs of others that were used before: the first and how many.
-    others: BTreeMap<u32, u32>,
-    /// From here on none was ever used.
-    unused: u32,
+    /// How often that was doubled, and how often it may be.
+    doubled: u32,
+    most_doubled: u32,
+    /// What is at hand, the next one first.
+    at_hand: VecDeque<Frame>,
+    free: Buddies,
     given_since_taken: u64,
+    /// How many were ever taken.
+    taken: u64,
     /// Pieces of nodes that become free at the next change of tasks.
     pieces: u64,
     /// How many of those of a file do not, if that is known.
     pieces_kept: Option<u64>,
-    /// Pages at hand that are not for files.
+    /// Pages at hand that are not for files, which are put back sooner.
     foreign: u64,
     /// Pages are let go some at a time, and a core puts back more each time.
     in_reverse: Option<Reverse>,
@@ -98,18 +109,22 @@ pub fn leaf_of(page: u64) -> u64 {
 
 impl Frames {
     /// A core that keeps so many at hand and gets `batch` at a time (`batch` in /proc/zoneinfo),
-    /// with so many at hand that are not for files.
-    pub fn new(most: u64, batch: u64, foreign: u64) -> Frames {
+    /// doubled up to `most_doubled` times, and has these to begin with.
+    pub fn new(most: u64, batch: u64, most_doubled: u32, lists: Lists) -> Frames {
+        let mut free = Buddies::default();
+        let at_hand = (0..lists.files).map(|_| Frame(free.take())).collect();
         Frames {
             most: most as usize,
             batch,
-            pcp_lists: VecDeque::new(),
-            others: BTreeMap::new(),
-            unused: 0,
+            doubled: lists.doubled.min(most_doubled),
+            most_doubled,
+            at_hand,
+            free,
             given_since_taken: 0,
+            taken: 0,
             pieces: 0,
             pieces_kept: None,
-            foreign,
+            foreign: lists.foreign,
             in_reverse: None,
         }
     }
@@ -133,23 +148,28 @@ impl Frames {
         // Whoever lets a file go sleeps before pages of another come.
         let pieces = std::mem::take(&mut self.pieces);
         if pieces > 1 && self.given_since_taken >= self.batch {
-            let all = (pieces - 1) * PUT_BACK * self.batch;
-            let foreign = all.min(self.foreign);
-            self.foreign -= foreign;
-            self.put_back((all - foreign) as usize);
+            (1..pieces).for_each(|_| self.put_back_for_piece());
         }
         self.given_since_taken = 0;
-        if let Some(frame) = self.pcp_lists.pop_back() {
-            return frame;
+        self.taken += 1;
+        if self.taken.is_multiple_of(PER_FOREIGN) {
+            if self.foreign == 0 {
+                self.foreign = self.get();
+            }
+            self.foreign -= 1;
         }
-        let Some((first, length)) = self.others.pop_first() else {
-            self.unused += 1;
-            return Frame(self.unused - 1);
-        };
-        if length > 1 {
-            self.others.insert(first + 1, length - 1);
+        if self.at_hand.is_empty() {
+            let count = self.get();
+            self.at_hand.extend((0..count).map(|_| Frame(self.free.take())));
         }
-        Frame(first)
+        self.at_hand.pop_front().expect("a batch is at hand")
+    }
+
+    /// How many pages the core gets now, twice as many the next time.
+    fn get(&mut self) -> u64 {
+        let count = self.batch << self.doubled;
+        self.doubled = (self.doubled + 1).min(self.most_doubled);
+        count.max(1)
     }
 
     /// A page was let go.
@@ -162,9 +182,10 @@ impl Frames {
             }
             return;
         }
-        self.pcp_lists.push_back(frame);
-        if self.pcp_lists.len() > self.most {
-            self.put_back(self.pcp_lists.len() - self.most + DRAINED);
+        self.doubled /= 2;
+        self.at_hand.push_front(frame);
+        if self.at_hand.len() > self.most {
+            self.put_back(self.at_hand.len() - self.most + DRAINED);
         }
     }
 
@@ -173,8 +194,8 @@ impl Frames {
         let Some(reverse) = &mut self.in_reverse else { return };
         let (going, mut drains) = (std::mem::take(&mut reverse.going), reverse.drains);
         for frame in going.into_iter().rev() {
-            self.pcp_lists.push_back(frame);
-            if self.pcp_lists.len() >= self.most {
+            self.at_hand.push_front(frame);
+            if self.at_hand.len() >= self.most {
                 let most = self.most.saturating_sub(self.batch as usize);
                 let count = (self.batch as usize).saturating_mul(1 << drains.min(16)).min(most);
                 self.put_back(count.max(1));
@@ -205,20 +226,23 @@ impl Frames {
     pub fn task_ended(&mut self) {
         self.let_go();
         if self.given_since_taken >= self.batch {
-            self.put_back(self.pcp_lists.len());
+            self.put_back(self.at_hand.len());
         }
     }
 
+    /// Puts back what a piece makes a core put back, its own pages among them.
+    fn put_back_for_piece(&mut self) {
+        let all = PUT_BACK * self.batch;
+        let foreign = (self.foreign + PAGES_PER_PIECE).min(all);
+        self.foreign = (self.foreign + PAGES_PER_PIECE) - foreign;
+        self.put_back((all - foreign) as usize);
+    }
+
+    /// Makes the oldest of those at hand free.
     fn put_back(&mut self, count: usize) {
-        for Frame(frame) in self.pcp_lists.drain(..count.min(self.pcp_lists.len())) {
-            let (mut first, mut length) =
-                (frame, 1 + self.others.remove(&(frame + 1)).unwrap_or(0));
-            if let Some((&before, run)) = self.others.range_mut(..frame).next_back()
-                && before + *run == frame
-            {
-                (first, length) = (before, *run + length);
-            }
-            self.others.insert(first, length);
+        for _ in 0..count {
+            let Some(Frame(frame)) = self.at_hand.pop_back() else { return };
+            self.free.give(frame);
         }
     }
 }
@@ -271,6 +295,10 @@ impl Places {
 mod tests {
     use super::*;
 
+    fn frames(most: u64, batch: u64) -> Frames {
+        Frames::new(most, batch, 0, Lists::default())
+    }
+
     fn take(frames: &mut Frames, count: usize) -> Vec<u32> {
         (0..count).map(|_| frames.take().0).collect()
     }
@@ -281,7 +309,7 @@ mod tests {
 
     #[test]
     fn frames_that_were_let_go_last_are_used_first() {
-        let mut frames = Frames::new(1000, 31, 0);
+        let mut frames = frames(1000, 31);
         assert_eq!(take(&mut frames, 3), [0, 1, 2]);
         give(&mut frames, &[0, 1, 2]);
         assert_eq!(take(&mut frames, 4), [2, 1, 0, 3]);
@@ -289,7 +317,7 @@ mod tests {
 
     #[test]
     fn pages_in_frames_that_were_used_before_lie_apart() {
-        let mut places = Places::new(Frames::new(1000, 31, 0));
+        let mut places = Places::new(frames(1000, 31));
         (10..13).for_each(|page| places.came(page));
         assert_eq!(places.pieces(10..13).len(), 1);
         (10..13).for_each(|page| places.left(page));
@@ -298,31 +326,66 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_of_too_many_are_put_back_and_used_in_order_after_the_others() {
-        let mut frames = Frames::new(100, 31, 0);
+    fn the_oldest_of_too_many_are_put_back_and_used_after_the_others() {
+        let mut frames = frames(100, 101);
         let all = take(&mut frames, 101);
         give(&mut frames, &all);
-        let again = take(&mut frames, 102);
+        let again = take(&mut frames, 86);
         assert_eq!(again[..2], [100, 99]);
-        assert_eq!(again[75..78], [0, 1, 2]);
-        assert_eq!(again[101], 101);
+        // From 0 to 25, in the order of the free ones.
+        assert_eq!(again[74..80], [26, 101, 24, 25, 102, 103]);
+        assert_eq!(again[80..82], [104, 105]);
+    }
+
+    #[test]
+    fn a_core_gets_twice_as_many_each_time_until_one_is_let_go() {
+        let mut frames = Frames::new(1000, 15, 5, Lists { files: 2, doubled: 1, foreign: 0 });
+        let mut batch = || {
+            frames.take();
+            let count = 1 + frames.at_hand.len();
+            let rest = take(&mut frames, count - 1);
+            (count, rest.last().copied())
+        };
+        assert_eq!(batch(), (2, Some(1)));
+        assert_eq!([batch().0, batch().0, batch().0], [30, 60, 120]);
+        let (_, last) = batch();
+        frames.give(Frame(last.expect("there were others")));
+        frames.take();
+        frames.take();
+        // Five doublings, then half of them.
+        assert_eq!(frames.at_hand.len() + 1, 60);
+    }
+
+    #[test]
+    fn pieces_make_a_core_put_back_others_first_and_then_the_oldest_of_files() {
+        let lists = Lists { files: 600, doubled: 0, foreign: 77 };
+        let mut frames = Frames::new(10_000, 15, 0, lists);
+        frames.keep_pieces(2);
+        let all = take(&mut frames, 500);
+        give(&mut frames, &all);
+        frames.nodes_left(nodes_above(leaf_of(4095) + 1));
+        // Two pages of the piece, 74 others, for three have been used, and 404 of the 600.
+        let again = take(&mut frames, 197);
+        assert_eq!((again[0], again[195]), (499, 304));
+        assert_eq!(frames.at_hand.len(), 14);
     }
 
     #[test]
     fn where_pages_go_in_reverse_fifteen_lie_together_and_the_oldest_are_put_back() {
-        let mut frames = Frames::new(887, 31, 0).letting_go_in_reverse(true);
-        let all = take(&mut frames, 4096);
+        let mut frames = frames(887, 31).letting_go_in_reverse(true);
+        let all = take(&mut frames, 4092);
         give(&mut frames, &all);
-        // A batch was left by the last of the drains, and 536 pages came after that.
-        let again = take(&mut frames, 4096);
-        assert_eq!(again[..3], [4095, 4080, 4081]);
-        assert_eq!(again[14..18], [4093, 4094, 4065, 4066]);
-        assert_eq!(again[31 + 536..][..3], [0, 1, 2]);
+        let again = take(&mut frames, 4092);
+        assert_eq!(again[..3], [4080, 4081, 4082]);
+        assert_eq!(again[11..14], [4091, 4065, 4066]);
+        let kept = again.iter().take_while(|frame| (3000..4092).contains(*frame)).count();
+        // A batch was left by the last of the drains, and 541 pages came after that.
+        assert_eq!(kept, 572);
     }
 
     #[test]
     fn the_end_of_a_task_that_let_many_go_puts_all_back() {
-        let mut frames = Frames::new(1000, 31, 0);
+        let mut frames = frames(1000, 31);
         let all = take(&mut frames, 40);
         give(&mut frames, &[3, 1, 2]);
         frames.task_ended();

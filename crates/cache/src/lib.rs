@@ -13,6 +13,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod buddy;
 pub mod frames;
 pub mod groups;
 pub mod limits;

@@ -45,14 +45,13 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// What of memory it has to do with, on a disk of so many bytes.
-    pub fn in_memory(&self, guest: &Files, capacity: Bytes) -> Mounted {
-        let pieces_kept = match self.format {
-            Format::Ext4 if capacity <= guest.small_disk => guest.pieces_kept_by_small_ext4,
-            Format::Ext4 => guest.pieces_kept_by_ext4,
-            Format::Xfs => guest.pieces_kept_by_xfs,
-        };
+    /// What of memory it has to do with, on a disk that turns or does not.
+    pub fn in_memory(&self, guest: &Files, turns: bool) -> Mounted {
         let is_ext4 = self.format == Format::Ext4;
+        let pieces_kept = match is_ext4 && turns {
+            true => guest.pieces_kept_by_turning_ext4,
+            false => guest.pieces_kept,
+        };
         let others = if is_ext4 { guest.pages_left_by_ext4 } else { 0 };
         Mounted { pieces_kept, has_buffers: is_ext4, others }
     }
@@ -91,11 +90,11 @@ mod tests {
         for format in [Format::Ext4, Format::Xfs] {
             let mount = Mount { format, ..Mount::default() };
             let files = &Profile::neutral().files;
-            let Mounted { pieces_kept, others, .. } = mount.in_memory(files, large);
+            let Mounted { pieces_kept, others, .. } = mount.in_memory(files, true);
             assert_eq!((pieces_kept, others, mount.waits_for_tags(files, large)), (0, 0, 0));
         }
         let files = &Profile::uml().files;
-        assert_eq!(Mount::default().in_memory(files, large).pieces_kept, 3);
+        assert_eq!(Mount::default().in_memory(files, true).pieces_kept, 4);
         assert_eq!(Mount::default().waits_for_tags(files, large), 2);
     }
 }

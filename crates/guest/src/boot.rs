@@ -3,11 +3,14 @@
 use base::{Bytes, Duration};
 use params::Accept::{Flag, Size, Text, Time, Whole, Wholes};
 use params::{Accept, Stated, Table};
+use std::cmp::Ordering;
 
 /// More pages than any machine has.
 const PAGES: Accept = Whole(0, 1 << 40, "pages");
 /// Pages of a [`Left`], in the order of its fields.
 const LEFT: Accept = Wholes(4, 1 << 20, "pages");
+/// The fields of [`Lists`], in their order.
+const LISTS: Accept = Wholes(3, 1 << 20, "pages");
 
 params::section! {
     /// How a machine is booted.
@@ -73,8 +76,12 @@ params::section! {
         left_by_boot_little: Left = LEFT,
         /// The same with more.
         left_by_boot_much: Left = LEFT,
-        /// Pages on the lists that are not for files, which are put back with the first ones.
-        foreign: u64 = PAGES,
+        /// What a core's lists hold when the first page of a file comes, with little memory.
+        lists_little: Lists = LISTS,
+        /// The same where a core gets `much_memory` pages at a time.
+        lists_much: Lists = LISTS,
+        /// The same where it gets more.
+        lists_most: Lists = LISTS,
         /// Pages of a program's own memory that lie one behind the other, at most.
         together: u64 = PAGES,
         /// The kernel reads ahead into large folios, where it has them.
@@ -87,21 +94,26 @@ impl BootMemory {
     pub fn left_by_boot(&self) -> LeftBehind {
         LeftBehind { little: self.left_by_boot_little, much: self.left_by_boot_much }
     }
+
+    /// What the lists of a core hold that gets so many pages at a time, when the first page of a
+    /// file comes.
+    pub fn lists(&self, batch: u64) -> Lists {
+        match batch.cmp(&self.much_memory) {
+            Ordering::Less => self.lists_little,
+            Ordering::Equal => self.lists_much,
+            Ordering::Greater => self.lists_most,
+        }
+    }
 }
 
 params::section! {
     /// What file systems do beside their rules.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Files in "files" {
-        /// Up to this size of a disk ext4 is small in memory.
-        small_disk: Bytes = Size(0.0, 1e18),
-        /// Nodes' worth of pages of a file that stay in memory when it is let go, on ext4 on a
-        /// small disk.
-        pieces_kept_by_small_ext4: u64 = Whole(0, 1024, "pieces"),
-        /// The same on ext4 on a larger disk.
-        pieces_kept_by_ext4: u64 = Whole(0, 1024, "pieces"),
-        /// The same on XFS.
-        pieces_kept_by_xfs: u64 = Whole(0, 1024, "pieces"),
+        /// Nodes' worth of pages of a file that stay in memory when it is let go.
+        pieces_kept: u64 = Whole(0, 1024, "pieces"),
+        /// The same on ext4 on a disk that turns.
+        pieces_kept_by_turning_ext4: u64 = Whole(0, 1024, "pieces"),
         /// Pages that mounting ext4 leaves for whatever else, with more than little memory.
         pages_left_by_ext4: u64 = PAGES,
         /// Disks from this size on make mounting ext4 wait for tags.
@@ -128,6 +140,17 @@ pub struct Left {
     pub others: u64,
 }
 
+/// What a core's lists of pages hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lists {
+    /// Pages for files.
+    pub files: u64,
+    /// How often the number was doubled that a core gets at a time.
+    pub doubled: u32,
+    /// Pages for all else, which are put back with the first ones.
+    pub foreign: u64,
+}
+
 /// What is left behind on a machine with little memory, of up to some 400 MiB, and on another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeftBehind {
@@ -150,6 +173,13 @@ impl Stated for Left {
     fn read(table: &Table, name: &str) -> Left {
         let [files, doubled, structures, others] = table.wholes(name);
         Left { files, doubled: doubled as u32, structures, others }
+    }
+}
+
+impl Stated for Lists {
+    fn read(table: &Table, name: &str) -> Lists {
+        let [files, doubled, foreign] = table.wholes(name);
+        Lists { files, doubled: doubled as u32, foreign }
     }
 }
 

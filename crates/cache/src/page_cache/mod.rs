@@ -132,7 +132,8 @@ impl PageCache {
         let segment_pages = u64::from((segment.0 / PAGE_SECTORS).max(1));
         let pages = match segment_pages {
             2.. if !rules.page_is_segment => {
-                let frames = Frames::new(at_hand, batch_of(memory.managed), guest.foreign);
+                let batch = batch_of(memory.managed);
+                let frames = Frames::new(at_hand, batch, rules.doublings, guest.lists(batch));
                 Pages::placed(Places::new(frames.letting_go_in_reverse(rules.lets_go_in_reverse)))
             }
             // Each page is a piece of memory of its own.

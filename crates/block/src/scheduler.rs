@@ -18,6 +18,7 @@ use crate::limits::Limits;
 use crate::reason::{DispatchReason, HoldReason};
 use crate::request::{Request, RequestId};
 use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 use base::{Arena, Instant};
@@ -70,9 +71,10 @@ pub trait Scheduler {
         None
     }
 
-    /// Of the queued requests that this bio is compared with, the one that so many newer ones stand
-    /// behind. Asked where its [`About::lookup`] is [`MergeLookup::Recent`].
-    fn recent(&self, _bio: &Bio, _newer: usize) -> Option<RequestId> {
+    /// The queued requests, oldest first, whose newest [`COMPARED`] this bio is compared with; also
+    /// `None` if it touches none of these. Asked where its [`About::lookup`] is
+    /// [`MergeLookup::Recent`].
+    fn recent(&self, _bio: &Bio) -> Option<&VecDeque<RequestId>> {
         None
     }
 
@@ -243,6 +245,9 @@ pub enum SharedLock {
     /// Every hook that is called.
     All,
 }
+
+/// Requests that a bio is compared with where only the newest are looked at (rule merge-6).
+pub const COMPARED: usize = 8;
 
 /// Where a request is looked for that a bio could be merged into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,6 +11,9 @@ use alloc::vec;
 use alloc::vec::Vec;
 use base::Rng;
 
+/// More than any map has.
+const NO_LIMIT: u32 = u32::MAX;
+
 /// Wait queues of a map (rule tags-4).
 const WAIT_QUEUES: usize = 8;
 
@@ -50,7 +53,7 @@ pub struct TagMap<W = ContextId> {
 }
 
 /// A part of the map: a bit for each tag.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Word {
     /// Those in use, and those in `cleared`.
     used: u64,
@@ -58,6 +61,10 @@ struct Word {
     cleared: u64,
     /// The bits that stand for tags; fewer than the others have in the last word of some maps.
     tags: u64,
+    /// The limit that this word was last searched with, and the bits that it leaves: whoever has a
+    /// limit mostly has the same.
+    limit: u32,
+    within_limit: u64,
 }
 
 impl<W: Copy + Eq> TagMap<W> {
@@ -160,6 +167,7 @@ impl<W: Copy + Eq> TagMap<W> {
         for (word, start) in self.words.iter_mut().zip((0..).step_by(bits)) {
             word.used &= !core::mem::take(&mut word.cleared);
             word.tags = low_bits(depth.saturating_sub(start).min(bits as u32));
+            word.limit = NO_LIMIT;
             self.beyond += (word.used & !word.tags).count_ones();
         }
         self.set_min_depth(None);
@@ -198,39 +206,53 @@ impl<W: Copy + Eq> TagMap<W> {
     }
 
     /// Takes a tag on core `cpu`; with a limit only some positions may be used.
-    #[inline]
+    // Under a backlog it mostly finds none, and is asked often.
+    #[inline(always)]
     pub fn take(&mut self, cpu: u16, limit: Option<u32>) -> Option<u32> {
-        let mut hint = self.hints[usize::from(cpu)];
-        if hint >= self.depth {
-            hint = 0;
+        if self.is_exhausted() {
+            // Rule tags-8.
+            self.hints[usize::from(cpu)] = 0;
+            return None;
         }
-        let found = if self.is_exhausted() { None } else { self.search(hint, limit) };
-        // Rule tags-8.
-        self.hints[usize::from(cpu)] = match found {
-            None => 0,
-            Some(tag) if tag != hint => hint,
-            Some(tag) if tag + 2 >= self.depth => 0,
-            Some(tag) => tag + 1,
-        };
-        found
+        self.take_free(cpu, limit)
     }
 
     /// Takes a tag of the hint's word, or of the first word behind it that has one.
-    fn search(&mut self, hint: u32, limit: Option<u32>) -> Option<u32> {
-        let (mut index, bit) = self.place(hint);
-        let limit = limit.filter(|limit| *limit < self.depth);
+    // Nobody can foresee which requests have a limit, nor which tag is free: what follows from that
+    // is computed without a branch.
+    #[inline(never)]
+    fn take_free(&mut self, cpu: u16, limit: Option<u32>) -> Option<u32> {
+        let given = self.hints[usize::from(cpu)];
+        let hint = if given < self.depth { given } else { 0 };
+        let limit = limit.unwrap_or(NO_LIMIT);
+        let (index, bit) = self.place(hint);
+        let usable = self.usable(index, limit);
         // Rule tags-9.
-        let mut first = limit.map_or(0, |_| bit);
-        for _ in 0..self.words.len() {
+        let first = bit * u32::from(limit < self.depth);
+        let found = match self.words[index].take(first, usable) {
+            Some(bit) => Some(((index as u32) << self.word_shift) + bit),
+            None => self.search_behind(index, limit),
+        };
+        let Some(tag) = found else {
+            self.hints[usize::from(cpu)] = 0;
+            return None;
+        };
+        self.in_use += 1;
+        // Rule tags-8.
+        let behind = if tag + 2 >= self.depth { 0 } else { tag + 1 };
+        self.hints[usize::from(cpu)] = if tag == hint { behind } else { hint };
+        Some(tag)
+    }
+
+    /// Takes a tag of the first word behind this one that has one.
+    #[inline(never)]
+    fn search_behind(&mut self, word: usize, limit: u32) -> Option<u32> {
+        let words = self.words.len();
+        (word + 1..words).chain(0..word).find_map(|index| {
             let usable = self.usable(index, limit);
-            if let Some(bit) = self.words[index].take(first, usable) {
-                self.in_use += 1;
-                return Some(((index as u32) << self.word_shift) + bit);
-            }
-            first = 0;
-            index = if index + 1 == self.words.len() { 0 } else { index + 1 };
-        }
-        None
+            let bit = self.words[index].take(0, usable)?;
+            Some(((index as u32) << self.word_shift) + bit)
+        })
     }
 
     /// Gives a tag back that was taken on core `cpu`; those who may go on because of it are
@@ -333,13 +355,23 @@ impl<W: Copy + Eq> TagMap<W> {
         ((tag >> self.word_shift) as usize, tag & ((1 << self.word_shift) - 1))
     }
 
-    /// The bits of a word that may be used under a limit, which leaves some of the map out.
-    fn usable(&self, index: usize, limit: Option<u32>) -> u64 {
-        let tags = self.words[index].tags;
-        match limit {
-            Some(limit) => low_bits(self.shallow_bits(index as u32, tags.count_ones(), limit)),
-            None => tags,
+    /// The bits of a word that may be used under a limit, if that leaves some of the map out.
+    #[inline]
+    fn usable(&mut self, index: usize, limit: u32) -> u64 {
+        let is_limited = limit < self.depth;
+        let word = &self.words[index];
+        if is_limited & (word.limit != limit) {
+            self.note_limit(index, limit);
         }
+        let word = &self.words[index];
+        [word.tags, word.within_limit][usize::from(is_limited)]
+    }
+
+    #[inline(never)]
+    fn note_limit(&mut self, index: usize, limit: u32) {
+        let tags = self.words[index].tags.count_ones();
+        let within_limit = low_bits(self.shallow_bits(index as u32, tags, limit));
+        self.words[index] = Word { limit, within_limit, ..self.words[index] };
     }
 
     fn shallow_bits(&self, word: u32, bits: u32, limit: u32) -> u32 {
@@ -358,20 +390,20 @@ impl<W: Copy + Eq> TagMap<W> {
 impl Word {
     /// Takes the first usable bit from `first` on, or else the first of all. Where there is none,
     /// those that were freed can be found again (rule tags-9).
+    #[inline]
     fn take(&mut self, first: u32, usable: u64) -> Option<u32> {
-        loop {
-            let free = usable & !self.used;
-            if free != 0 {
-                let behind = free & (u64::MAX << first);
-                let bit = if behind == 0 { free } else { behind }.trailing_zeros();
-                self.used |= 1 << bit;
-                return Some(bit);
-            }
-            if self.cleared == 0 {
+        let mut free = usable & !self.used;
+        if free == 0 {
+            self.used &= !core::mem::take(&mut self.cleared);
+            free = usable & !self.used;
+            if free == 0 {
                 return None;
             }
-            self.used &= !core::mem::take(&mut self.cleared);
         }
+        let behind = free & (u64::MAX << first);
+        let bit = if behind == 0 { free } else { behind }.trailing_zeros();
+        self.used |= 1 << bit;
+        Some(bit)
     }
 
     fn give(&mut self, bit: u32, late: bool) {
@@ -385,7 +417,13 @@ impl Word {
 }
 
 fn free_words(depth: u32, bits: u32) -> Vec<Word> {
-    let word = |start| Word { used: 0, cleared: 0, tags: low_bits(bits.min(depth - start)) };
+    let word = |start| Word {
+        used: 0,
+        cleared: 0,
+        tags: low_bits(bits.min(depth - start)),
+        limit: NO_LIMIT,
+        within_limit: 0,
+    };
     (0..depth).step_by(bits as usize).map(word).collect()
 }
 
@@ -424,9 +462,9 @@ mod tests {
     #[test]
     fn a_limit_counts_tags_of_the_whole_map_from_6_17_on() {
         let allowed = |depth, limit| {
-            let map = TagMap::new(depth, 1, ShallowDepth::WholeMap);
+            let mut map = TagMap::new(depth, 1, ShallowDepth::WholeMap);
             let words = 0..map.words.len();
-            words.map(|word| map.usable(word, Some(limit)).count_ones()).collect::<Vec<_>>()
+            words.map(|word| map.usable(word, limit).count_ones()).collect::<Vec<_>>()
         };
         // Rule tags-3.
         assert_eq!(allowed(64, 1), [1, 0, 0, 0]);
@@ -440,8 +478,8 @@ mod tests {
     fn words_of_a_resized_map_are_those_it_was_made_with() {
         let mut map = TagMap::new(8, 1, ShallowDepth::PerWord);
         assert!(map.resize(7));
-        let allowed = |limit| -> Vec<u32> {
-            (0..map.words.len()).map(|word| map.usable(word, Some(limit)).count_ones()).collect()
+        let mut allowed = |limit| -> Vec<u32> {
+            (0..map.words.len()).map(|word| map.usable(word, limit).count_ones()).collect()
         };
         assert_eq!(allowed(1), [1, 1, 1, 1]);
         assert_eq!(allowed(6), [2, 2, 2, 1]);

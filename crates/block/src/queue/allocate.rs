@@ -329,6 +329,8 @@ impl RequestQueue {
     }
 
     /// Gives a request to the flush machinery or the scheduler; `merge`: it may be absorbed.
+    // On the way of every request; the compiler would not choose to put it into its callers.
+    #[inline(always)]
     pub(super) fn insert(&mut self, now: Instant, context: ContextId, rq: RequestId, merge: bool) {
         if self.is_plain(rq) {
             self.note_flush_data(rq);

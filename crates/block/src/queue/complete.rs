@@ -68,6 +68,8 @@ impl RequestQueue {
         }
     }
 
+    // On the way of every request; the compiler would not choose to put it into its callers.
+    #[inline(always)]
     pub(super) fn tell_completed(&mut self, now: Instant, context: ContextId, rq: RequestId) {
         if self.core.seen.requests[rq].bound {
             self.with_scheduler(now, context, |scheduler, cx| scheduler.completed(cx, rq));

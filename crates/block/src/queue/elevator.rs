@@ -60,6 +60,8 @@ impl RequestQueue {
     }
 
     /// The scheduler takes note of whose request this is.
+    // On the way of every request; the compiler would not choose to put it into its callers.
+    #[inline(always)]
     pub(super) fn bind(&mut self, now: Instant, context: ContextId, rq: RequestId) {
         let bound =
             self.with_scheduler_in_task(now, context, |scheduler, cx| scheduler.bind(cx, rq));
@@ -235,6 +237,8 @@ impl RequestQueue {
     }
 
     /// Takes over what the scheduler let go during its last hook.
+    // On the way of every request; the compiler would not choose to put it into its callers.
+    #[inline(always)]
     pub(super) fn take_issued(&mut self, now: Instant, context: ContextId) {
         for index in 0..self.core.seen.wishes.issued.len() {
             let (rq, placement, reason) = self.core.seen.wishes.issued[index];

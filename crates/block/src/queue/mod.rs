@@ -254,7 +254,10 @@ impl RequestQueue {
             ShapeState::Multi(multi) if multi.runs_before_requeued() => {
                 self.core.push_frame(context, cpu, Frame::RunRequeued);
             }
-            _ => self.insert_requeued(now, context),
+            ShapeState::Multi(multi) if multi.has_requeued() => {
+                self.insert_requeued(now, context);
+            }
+            _ => {}
         }
         self.push_run(now, context, cpu);
     }
@@ -484,7 +487,7 @@ impl RequestQueue {
                 Frame::Flushing { why, depth } => self.flushing_step(now, context, why, depth),
                 Frame::Unplug { by_timer } => self.unplug_step(now, context, by_timer),
                 Frame::RunSingle => self.run_single(now, context, &mut pieces),
-                Frame::RunMulti(run) => self.run_multi_step(now, context, run),
+                Frame::RunMulti(run) => self.run_multi(now, context, run, &mut pieces),
                 Frame::DirectIssue(rq) => self.direct_issue_step(now, context, rq),
                 Frame::Complete(tag) => self.complete_step(now, context, tag),
                 Frame::Requeue(tag) => self.requeue_step(now, context, tag),
@@ -618,6 +621,8 @@ impl RequestQueue {
     }
 
     /// Pushes the frames that run the queue in this context.
+    // On the way of every request; the compiler would not choose to put it into its callers.
+    #[inline(always)]
     fn push_run(&mut self, now: Instant, context: ContextId, cpu: u16) {
         match &mut self.shape {
             ShapeState::Single(_) => self.core.push_frame(context, cpu, Frame::RunSingle),

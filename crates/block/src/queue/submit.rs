@@ -8,13 +8,10 @@ use crate::event::Action;
 use crate::merge::may_merge_bio;
 use crate::qos::Mark;
 use crate::request::RequestId;
-use crate::scheduler::Merge;
+use crate::scheduler::{COMPARED, Merge};
 use crate::segments::Segments;
 use crate::throttle::passage::Passage;
 use base::{Instant, Sectors};
-
-/// Entries of a list that are examined for a merge (rule merge-6).
-const SCANNED: usize = 8;
 
 impl RequestQueue {
     pub(super) fn submit_step(&mut self, now: Instant, context: ContextId, id: BioId) -> Work {
@@ -257,16 +254,14 @@ impl RequestQueue {
         let ShapeState::Multi(multi) = &self.shape else { return None };
         multi
             .software_queue_from_newest(bio.origin.cpu)
-            .take(SCANNED)
+            .take(COMPARED)
             .find_map(|rq| Some((rq, self.adjacency(rq, bio)?)))
     }
 
     /// The same among the last few requests of a list of the scheduler.
     fn find_recent(&self, bio: &Bio) -> Option<(RequestId, Merge)> {
-        let scheduler = self.scheduler.as_deref()?;
-        (0..SCANNED)
-            .map_while(|newer| scheduler.recent(bio, newer))
-            .find_map(|rq| Some((rq, self.adjacency(rq, bio)?)))
+        let newest = self.scheduler.as_deref()?.recent(bio)?.iter().rev().take(COMPARED);
+        newest.copied().find_map(|rq| Some((rq, self.adjacency(rq, bio)?)))
     }
 
     /// On which end of the request the bio could be merged; `None` when they are not adjacent or

@@ -8,9 +8,11 @@
 //! Cores share nothing but the tokens, so there is no lock, no order by sector, and only the newest
 //! few requests of a list are looked at for a merge.
 
+mod hctx;
 mod means;
 mod percentiles;
 mod rules;
+mod untaken;
 
 pub use rules::{CHANGES, about_on};
 
@@ -22,22 +24,23 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use base::{Hz, Instant, Jiffies, Side, TimerWheel};
 use block::kernel::ShallowDepth;
-use block::scheduler::{Dispatched, HctxId, InsertAt, Placement, RunQueue};
+use block::scheduler::{Dispatched, HctxId, InsertAt, Merge, Placement, RunQueue};
 use block::tags::TagMap;
 use block::{
     About, Bio, Cx, DispatchReason, HoldReason, Kernel, Op, Request, RequestId, Scheduler,
 };
+use hctx::{Core, Hctx};
 use means::{FIRST_WINDOW_MS, Means, NEXT_WINDOW_MS};
 use percentiles::{Found, Percentiles};
-use rules::{Control, Limited, MOST_DOMAINS, Rules};
-
-/// Requests of each domain, oldest first.
-type Lists = [VecDeque<RequestId>; MOST_DOMAINS];
+use rules::{Control, Domain, Kinds, Limited, MOST_DOMAINS, Rules};
+use untaken::Untaken;
 
 /// The scheduler.
 #[derive(Clone)]
 pub struct Kyber {
     rules: Rules,
+    domains: &'static [Domain],
+    kinds: Kinds,
     about: &'static About,
     hz: Hz,
     /// Target latencies in nanoseconds.
@@ -52,32 +55,21 @@ pub struct Kyber {
     control: Latencies,
     /// The tick with which the timer goes off.
     timer: Option<Jiffies>,
-}
-
-/// What a core has submitted, and no hardware queue has taken yet.
-#[derive(Clone, Default)]
-struct Core {
-    hctx: HctxId,
-    lists: Lists,
-}
-
-/// A hardware queue.
-#[derive(Clone, Default)]
-struct Hctx {
-    /// What it has taken from its cores.
-    taken: Lists,
-    /// Whose turn it is, and how many requests have left in it.
-    turn: usize,
-    batching: u32,
-    /// For which tokens it waits.
-    waits: [bool; MOST_DOMAINS],
+    /// Hardware queues that a token which is given back wakes; empty in between.
+    woken: Vec<HctxId>,
 }
 
 /// A request that was bound.
 #[derive(Clone, Copy)]
 struct Member {
-    domain: usize,
+    domain: u8,
     token: Option<u32>,
+}
+
+impl Member {
+    fn domain(self) -> usize {
+        usize::from(self.domain)
+    }
 }
 
 /// What was measured.
@@ -91,12 +83,15 @@ impl Kyber {
     /// With defaults, for a kernel that has it.
     pub fn new(kernel: &Kernel) -> Kyber {
         let rules = Rules::of(kernel);
+        let domains = rules.domains();
         let mut targets = [u64::MAX; MOST_DOMAINS];
-        for (target, domain) in targets.iter_mut().zip(rules.domains()) {
+        for (target, domain) in targets.iter_mut().zip(domains) {
             *target = domain.target.unwrap_or(u64::MAX);
         }
         Kyber {
             rules,
+            domains,
+            kinds: Kinds::of(rules),
             about: about_on(kernel),
             hz: kernel.hz,
             targets,
@@ -107,13 +102,15 @@ impl Kyber {
             queued: 0,
             async_depth: AsyncDepth::default(),
             control: match rules.control {
-                Control::Percentiles => Latencies::Percentiles(Percentiles::default()),
+                Control::Percentiles => Latencies::Percentiles(Percentiles::new(&targets)),
                 Control::Means => Latencies::Means(Means::default()),
             },
             timer: None,
+            woken: Vec::new(),
         }
     }
 
+    /// The place of a hardware queue, made when it is first named.
     fn hctx(&mut self, id: HctxId) -> &mut Hctx {
         let index = usize::from(id.0);
         if self.hctxs.len() <= index {
@@ -122,30 +119,27 @@ impl Kyber {
         &mut self.hctxs[index]
     }
 
-    /// Whether anything of a domain waits for this hardware queue.
-    fn has_any(&self, id: HctxId, domain: usize) -> bool {
-        let taken = self.hctxs.get(usize::from(id.0)).map(|it| &it.taken[domain]);
-        taken.is_some_and(|it| !it.is_empty())
-            || self.cores.iter().any(|it| it.hctx == id && !it.lists[domain].is_empty())
-    }
-
     /// Rule kyber-4: the batch goes on, or another domain has its turn.
+    #[inline]
     fn choose(&mut self, id: HctxId) -> Option<(RequestId, DispatchReason)> {
-        let domains = self.rules.domains();
-        let &mut Hctx { turn, batching, .. } = self.hctx(id);
-        if batching < domains[turn].batch
+        let &Hctx { turn, batching, .. } = &self.hctxs[usize::from(id.0)];
+        if batching < self.domains[turn].batch
             && let Some(rq) = self.take_from(id, turn)
         {
-            let goes_on = batching > 0;
-            let reason = match goes_on {
+            let reason = match batching > 0 {
                 true => DispatchReason::DomainContinues,
                 false => DispatchReason::DomainBegins,
             };
             return Some((rq, reason));
         }
+        self.change_turn(id, turn)
+    }
+
+    #[inline(never)]
+    fn change_turn(&mut self, id: HctxId, turn: usize) -> Option<(RequestId, DispatchReason)> {
         self.hctx(id).batching = 0;
-        for step in 1..=domains.len() {
-            let domain = (turn + step) % domains.len();
+        for step in 1..=self.domains.len() {
+            let domain = (turn + step) % self.domains.len();
             self.hctx(id).turn = domain;
             if let Some(rq) = self.take_from(id, domain) {
                 return Some((rq, DispatchReason::DomainBegins));
@@ -155,59 +149,33 @@ impl Kyber {
     }
 
     /// The oldest request of a domain, with a token (rule kyber-5).
+    #[inline]
     fn take_from(&mut self, id: HctxId, domain: usize) -> Option<RequestId> {
-        if !self.has_any(id, domain) {
+        let hctx = &mut self.hctxs[usize::from(id.0)];
+        if hctx.waiting[domain] == 0 {
             return None;
         }
-        let token = self.take_token(id, domain)?;
-        if self.hctx(id).taken[domain].is_empty() {
-            self.take_from_cores(id, domain);
-        }
-        let rq = self.hctx(id).taken[domain].pop_front().expect("something waits");
-        self.leaves(id, rq, Some(token));
-        Some(rq)
-    }
-
-    /// What the cores have of a domain goes to their hardware queue, core by core.
-    fn take_from_cores(&mut self, id: HctxId, domain: usize) {
-        let taken = &mut self.hctxs[usize::from(id.0)].taken[domain];
-        for core in self.cores.iter_mut().filter(|core| core.hctx == id) {
-            taken.append(&mut core.lists[domain]);
-        }
-    }
-
-    /// A request leaves in the turn of its domain.
-    fn leaves(&mut self, id: HctxId, rq: RequestId, token: Option<u32>) {
-        self.members[rq].token = token;
+        let token = hctx.take_token(id, domain, &mut self.tokens[domain])?;
+        let rq = hctx.take_oldest(id, domain, &mut self.cores);
+        hctx.leaves(domain);
+        self.members[rq].token = Some(token);
         self.queued -= 1;
-        self.hctx(id).batching += 1;
-    }
-
-    /// Rule kyber-6.
-    fn take_token(&mut self, id: HctxId, domain: usize) -> Option<u32> {
-        let tokens = &mut self.tokens[domain];
-        let token = tokens.take(0, None);
-        let waits = &mut self.hctxs[usize::from(id.0)].waits[domain];
-        match (token, *waits) {
-            (None, false) => {
-                tokens.sleep(id);
-                *waits = true;
-            }
-            (Some(_), true) => {
-                tokens.leave(id);
-                *waits = false;
-            }
-            _ => {}
-        }
-        token
+        Some(rq)
     }
 
     /// A request does not need its token any more; who waits for one is run (rule kyber-7).
     fn give_back(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
-        let Some(Member { domain, token: Some(token) }) = self.members.take(rq) else { return };
-        let mut woken = Vec::new();
-        self.tokens[domain].give(0, token, &mut woken);
-        for id in woken {
+        let Some(member) = self.members.take(rq) else { return };
+        let Some(token) = member.token else { return };
+        self.tokens[member.domain()].give(0, token, &mut self.woken);
+        if !self.woken.is_empty() {
+            self.wake(cx, member.domain());
+        }
+    }
+
+    #[cold]
+    fn wake(&mut self, cx: &mut Cx<'_>, domain: usize) {
+        while let Some(id) = self.woken.pop() {
             self.tokens[domain].leave(id);
             self.hctx(id).waits[domain] = false;
             cx.run_queue(RunQueue::Async);
@@ -225,21 +193,32 @@ impl Kyber {
     }
 
     /// Rules kyber-10 and kyber-15: how long a request took, and the device with it.
+    // On the way of every request; the compiler would not choose to put it into its callers.
+    #[inline(always)]
     fn measure(&mut self, cx: &Cx<'_>, domain: usize, total: u64, io: u64) {
-        let (target, has_target) =
-            (self.targets[domain], self.rules.domains()[domain].target.is_some());
+        let has_target = self.domains[domain].target.is_some();
         match &mut self.control {
             Latencies::Percentiles(_) if !has_target => {}
             Latencies::Percentiles(histograms) => {
-                histograms.add(domain, total, io, target);
-                self.set_timer(cx.now, u64::from(self.hz.get()) / 10);
+                histograms.add(domain, total, io);
+                if self.timer.is_none() {
+                    self.set_timer(cx.now, u64::from(self.hz.get()) / 10);
+                }
             }
             Latencies::Means(means) if self.timer.is_some() => means.add(domain, io),
             Latencies::Means(_) => {
-                if has_target && io > target {
+                if has_target && io > self.targets[domain] {
                     self.set_timer(cx.now, self.hz.jiffies_from_millis(FIRST_WINDOW_MS).0);
                 }
             }
+        }
+    }
+
+    /// A domain is to have another latency, in nanoseconds.
+    fn set_target(&mut self, domain: usize, target: u64) {
+        self.targets[domain] = target;
+        if let Latencies::Percentiles(histograms) = &mut self.control {
+            histograms.set_target(domain, target);
         }
     }
 
@@ -247,14 +226,14 @@ impl Kyber {
     fn resize(&mut self, cx: &mut Cx<'_>, domain: usize, tokens: u32) {
         if self.tokens[domain].depth() != tokens {
             self.tokens[domain].limit(tokens);
-            let name = self.rules.domains()[domain].name;
+            let name = self.domains[domain].name;
             cx.message(format_args!("kyber_adjust: {name} {tokens}"));
         }
     }
 
     fn adjust_by_percentiles(&mut self, cx: &mut Cx<'_>) {
         let Latencies::Percentiles(histograms) = &mut self.control else { return };
-        let domains = self.rules.domains();
+        let domains = self.domains;
         let (now, second) = (cx.now.jiffies(self.hz), Jiffies(u64::from(self.hz.get())));
         let mut found = Vec::new();
         let tokens = &self.tokens;
@@ -275,7 +254,7 @@ impl Kyber {
 
     fn adjust_by_means(&mut self, cx: &mut Cx<'_>) {
         let Latencies::Means(means) = &mut self.control else { return };
-        let most = core::array::from_fn(|domain| self.rules.domains()[domain].tokens);
+        let most = core::array::from_fn(|domain| self.domains[domain].tokens);
         let mut depths = core::array::from_fn(|domain| self.tokens[domain].depth());
         let goes_on = means.adjust(&self.targets, &most, &mut depths);
         for (domain, wanted) in depths.into_iter().enumerate() {
@@ -296,14 +275,6 @@ impl Kyber {
         };
         AsyncDepth::of((all * 3 / 4).into(), requests.into())
     }
-
-    /// Takes a request out of wherever it waits.
-    fn remove(&mut self, id: HctxId, rq: RequestId, domain: usize) {
-        if !self.hctx(id).taken[domain].contains(&rq) {
-            self.take_from_cores(id, domain);
-        }
-        self.hctx(id).taken[domain].retain(|other| *other != rq);
-    }
 }
 
 impl Scheduler for Kyber {
@@ -323,8 +294,8 @@ impl Scheduler for Kyber {
     fn set(&mut self, _cx: &mut Cx<'_>, tunable: &str, value: i64) {
         let target = u64::try_from(value).expect("the queue checks ranges");
         match tunable {
-            "read_lat_nsec" => self.targets[0] = target,
-            "write_lat_nsec" => self.targets[1] = target,
+            "read_lat_nsec" => self.set_target(0, target),
+            "write_lat_nsec" => self.set_target(1, target),
             "async_depth" => self.async_depth.set(value),
             _ => panic!("kyber has no tunable {tunable}"),
         }
@@ -336,9 +307,10 @@ impl Scheduler for Kyber {
             Limited::Async => !bio.is_sync(),
             Limited::AllButReads => bio.op != Op::Read,
         };
+        let depth = self.min_depth(cx)?;
         // Observed on 6.1.192 with words of one tag, of which three quarters are none: whoever may
         // use none may use all.
-        self.min_depth(cx).filter(|depth| is_limited && *depth > 0)
+        (is_limited & (depth > 0)).then_some(depth)
     }
 
     fn min_depth(&self, _cx: &Cx<'_>) -> Option<u32> {
@@ -350,7 +322,7 @@ impl Scheduler for Kyber {
         let multi = cx.kernel().multi.expect("a kernel with blk-mq");
         // Which of its free tokens a domain gives out makes no difference, so cores share a hint.
         let map = |tokens| TagMap::of(&multi, tokens, 1);
-        self.tokens = self.rules.domains().iter().map(|domain| map(domain.tokens)).collect();
+        self.tokens = self.domains.iter().map(|domain| map(domain.tokens)).collect();
         self.async_depth = Kyber::default_depth(cx);
     }
 
@@ -364,15 +336,20 @@ impl Scheduler for Kyber {
     }
 
     /// Rule kyber-2.
-    fn recent(&self, bio: &Bio, newer: usize) -> Option<RequestId> {
-        let domain = self.rules.domain_of(bio.op, bio.is_sync());
-        let list = &self.cores.get(usize::from(bio.origin.cpu))?.lists[domain];
-        list.get(list.len().checked_sub(newer + 1)?).copied()
+    fn recent(&self, bio: &Bio) -> Option<&VecDeque<RequestId>> {
+        let domain = self.kinds.domain_of(bio.op, bio.is_sync());
+        let untaken = &self.cores.get(usize::from(bio.origin.cpu))?.domains[usize::from(domain)];
+        untaken.may_touch(bio).then(|| untaken.list())
+    }
+
+    fn bio_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, _bio: &Bio, _merge: Merge) {
+        let cpu = usize::from(cx.request(rq).origin.cpu);
+        self.cores[cpu].domains[self.members[rq].domain()].look_again(cx);
     }
 
     fn bind(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
         let request = cx.request(rq);
-        let domain = self.rules.domain_of(request.op, request.is_sync());
+        let domain = self.kinds.domain_of(request.op, request.is_sync());
         self.members.set(rq, Member { domain, token: None });
     }
 
@@ -385,11 +362,12 @@ impl Scheduler for Kyber {
         }
         let core = &mut self.cores[cpu];
         core.hctx = hctx;
-        let list = &mut core.lists[self.members[rq].domain];
+        let domain = usize::from(self.kinds.domain_of(request.op, request.is_sync()));
         match at {
-            InsertAt::Head => list.push_front(rq),
-            InsertAt::Sorted => list.push_back(rq),
+            InsertAt::Head => core.domains[domain].push_front(rq, cx),
+            InsertAt::Sorted => core.domains[domain].push_back(rq, request),
         }
+        self.hctx(hctx).waiting[domain] += 1;
         self.queued += 1;
     }
 
@@ -407,16 +385,18 @@ impl Scheduler for Kyber {
     }
 
     fn release(&mut self, cx: &mut Cx<'_>, rq: RequestId) -> bool {
-        let (id, domain) = (cx.request(rq).hctx(), self.members[rq].domain);
-        let batch = self.rules.domains()[domain].batch;
-        let hctx = self.hctx(id);
+        let (id, domain) = (cx.request(rq).hctx(), self.members[rq].domain());
+        let batch = self.domains[domain].batch;
+        let hctx = &mut self.hctxs[usize::from(id.0)];
         let goes_on = hctx.turn == domain && (1..batch).contains(&hctx.batching);
         if !goes_on {
             (hctx.turn, hctx.batching) = (domain, 0);
         }
-        let token = self.take_token(id, domain);
-        self.remove(id, rq, domain);
-        self.leaves(id, rq, token);
+        let token = hctx.take_token(id, domain, &mut self.tokens[domain]);
+        hctx.remove(id, rq, domain, &mut self.cores);
+        hctx.leaves(domain);
+        self.members[rq].token = token;
+        self.queued -= 1;
         cx.issue(rq, Placement::Tail, DispatchReason::DomainBegins);
         true
     }
@@ -428,7 +408,7 @@ impl Scheduler for Kyber {
         else {
             return;
         };
-        let domains = self.rules.domains();
+        let domains = self.domains;
         let domain = domains.iter().position(|domain| domain.name == name);
         let (Some(domain), Ok(number)) = (domain, number.parse::<u32>()) else { return };
         match what {
@@ -453,15 +433,15 @@ impl Scheduler for Kyber {
         let request = cx.request(rq);
         let total = cx.now.saturating_since(request.allocated_at).as_nanos();
         let io = cx.now.saturating_since(request.issued_at).as_nanos();
-        self.measure(cx, self.members[rq].domain, total, io);
+        self.measure(cx, self.members[rq].domain(), total, io);
     }
 
     /// Rule kyber-16: it counts as a write that the device had since the boot.
     fn flushed(&mut self, cx: &mut Cx<'_>, since: Instant, has_data: bool) {
         if self.rules.control == Control::Percentiles {
             let total = if has_data { 0 } else { cx.now.saturating_since(since).as_nanos() };
-            let domain = self.rules.domain_of(Op::Write, true);
-            self.measure(cx, domain, total, u64::MAX);
+            let domain = self.kinds.domain_of(Op::Write, true);
+            self.measure(cx, usize::from(domain), total, u64::MAX);
         }
     }
 
@@ -481,7 +461,8 @@ impl Scheduler for Kyber {
     }
 
     fn has_work(&self, hctx: HctxId) -> bool {
-        self.queued > 0 && (0..self.rules.domains().len()).any(|it| self.has_any(hctx, it))
+        let hctx = self.hctxs.get(usize::from(hctx.0));
+        hctx.is_some_and(|it| it.waiting != [0; MOST_DOMAINS])
     }
 
     fn queued(&self) -> u32 {
@@ -490,30 +471,35 @@ impl Scheduler for Kyber {
 
     fn check(&self, cx: &Cx<'_>) {
         let mut queued = 0;
-        let cores = self.cores.iter().map(|core| (core.hctx, &core.lists));
-        let taken = self.hctxs.iter().zip(0..).map(|(it, number)| (HctxId(number), &it.taken));
+        let mut waiting = alloc::vec![[0; MOST_DOMAINS]; self.hctxs.len()];
+        let cores = self.cores.iter().map(|it| (it.hctx, it.domains.each_ref().map(Untaken::list)));
+        let taken = self.hctxs.iter().zip(0..).map(|(it, id)| (HctxId(id), it.taken.each_ref()));
         for (hctx, lists) in cores.chain(taken) {
-            for (domain, list) in lists.iter().enumerate() {
+            for (domain, list) in lists.into_iter().enumerate() {
                 for rq in list {
-                    let Member { domain: own, token } = self.members[*rq];
-                    assert_eq!((own, token), (domain, None), "{rq:?} waits in its list");
+                    let member = self.members[*rq];
+                    let own = (member.domain(), member.token);
+                    assert_eq!(own, (domain, None), "{rq:?} waits in its list");
                     assert_eq!(cx.request(*rq).hctx(), hctx, "hardware queue of {rq:?}");
+                    waiting[usize::from(hctx.0)][domain] += 1;
                     queued += 1;
                 }
             }
         }
         assert_eq!(self.queued, queued, "requests in lists");
-        for (domain, tokens) in self.rules.domains().iter().zip(&self.tokens) {
+        let counted: Vec<_> = self.hctxs.iter().map(|it| it.waiting).collect();
+        assert_eq!(counted, waiting, "requests that wait by hardware queue and domain");
+        for (domain, tokens) in self.domains.iter().zip(&self.tokens) {
             assert!((1..=domain.tokens).contains(&tokens.depth()), "tokens of {}", domain.name);
         }
     }
 
     fn describe(&self, _cx: &Cx<'_>) -> String {
-        let tokens: Vec<_> = (self.rules.domains().iter().zip(&self.tokens))
+        let tokens: Vec<_> = (self.domains.iter().zip(&self.tokens))
             .map(|(domain, it)| (domain.name, it.in_use(), it.depth()))
             .collect();
         let turns: Vec<_> = (self.hctxs.iter())
-            .map(|it| (self.rules.domains()[it.turn].name, it.batching, it.waits))
+            .map(|it| (self.domains[it.turn].name, it.batching, it.waits))
             .collect();
         format!(
             "kyber: {} queued, (domain, tokens in use, tokens) {tokens:?}, (turn, batching, waits) \

@@ -29,11 +29,10 @@ struct Histogram([u32; BUCKETS]);
 
 impl Histogram {
     /// Rule kyber-10.
-    fn add(&mut self, latency: u64, target: u64) {
-        let width = (target / GOOD as u64).max(1);
-        let ends = (1..BUCKETS as u64).map(|quarters| quarters.saturating_mul(width));
-        // Cheaper than to divide.
-        self.0[ends.filter(|end| latency > *end).count()] += 1;
+    fn add(&mut self, latency: u64, ends: &Ends) {
+        // Cheaper than to divide, and without a branch.
+        let bucket: usize = ends.0.iter().map(|end| usize::from(latency > *end)).sum();
+        self.0[bucket] += 1;
     }
 
     fn samples(&self) -> u32 {
@@ -53,9 +52,22 @@ impl Histogram {
     }
 }
 
+/// The largest latencies of all buckets but the last one.
+#[derive(Clone, Copy, Debug)]
+struct Ends([u64; BUCKETS - 1]);
+
+impl Ends {
+    /// Of a domain with this target.
+    fn of(target: u64) -> Ends {
+        let width = (target / GOOD as u64).max(1);
+        Ends(core::array::from_fn(|bucket| (bucket as u64 + 1).saturating_mul(width)))
+    }
+}
+
 /// What is known of a domain.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Known {
+    ends: Ends,
     total: Histogram,
     io: Histogram,
     /// When histograms are looked at that have too few samples.
@@ -74,17 +86,34 @@ pub(super) enum Found {
 }
 
 /// Histograms of all domains that have a target.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Percentiles {
     known: Box<[Known; MOST_DOMAINS]>,
 }
 
 impl Percentiles {
+    /// Without samples, for domains that have these targets, in nanoseconds.
+    pub fn new(targets: &[u64; MOST_DOMAINS]) -> Percentiles {
+        let known = |target: u64| Known {
+            ends: Ends::of(target),
+            total: Histogram::default(),
+            io: Histogram::default(),
+            due: None,
+            saved: None,
+        };
+        Percentiles { known: Box::new(targets.map(known)) }
+    }
+
+    /// Samples to come are judged by another target, in nanoseconds.
+    pub fn set_target(&mut self, domain: usize, target: u64) {
+        self.known[domain].ends = Ends::of(target);
+    }
+
     /// A request is done (rule kyber-10); latencies in nanoseconds.
-    pub fn add(&mut self, domain: usize, total: u64, io: u64, target: u64) {
+    pub fn add(&mut self, domain: usize, total: u64, io: u64) {
         let known = &mut self.known[domain];
-        known.total.add(total, target);
-        known.io.add(io, target);
+        known.total.add(total, &known.ends);
+        known.io.add(io, &known.ends);
     }
 
     /// The timer looks at all domains (rules kyber-12 and kyber-13), of which `depths` says how
@@ -162,11 +191,11 @@ mod tests {
     fn latencies_fall_into_quarters_of_the_target() {
         let mut histogram = Histogram::default();
         for latency in [0, 1, 500, 501, 2000, 2001, 4000, u64::MAX] {
-            histogram.add(latency, 2000);
+            histogram.add(latency, &Ends::of(2000));
         }
         assert_eq!(histogram.0, [3, 1, 0, 1, 1, 0, 0, 2]);
         let mut tiny = Histogram::default();
-        (0..4).for_each(|latency| tiny.add(latency, 0));
+        (0..4).for_each(|latency| tiny.add(latency, &Ends::of(0)));
         assert_eq!(tiny.0, [2, 1, 1, 0, 0, 0, 0, 0]);
     }
 

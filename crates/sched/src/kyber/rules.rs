@@ -68,13 +68,32 @@ impl Rules {
     }
 
     /// The domain of an operation (rule kyber-1).
-    pub fn domain_of(self, op: Op, is_sync: bool) -> usize {
+    fn domain_of(self, op: Op, is_sync: bool) -> u8 {
         match (op, self.control) {
             (Op::Read, _) => 0,
             (Op::Write, Control::Percentiles) => 1,
             (Op::Write, Control::Means) if is_sync => 1,
             (Op::Write, Control::Means) | (Op::Discard, _) => 2,
         }
+    }
+}
+
+/// Domains by operation, and by whether it is synchronous: nobody can foresee what comes next, so
+/// it is looked up without a branch.
+#[derive(Clone, Copy)]
+pub(super) struct Kinds([[u8; 2]; 3]);
+
+impl Kinds {
+    /// The domains of a kernel.
+    pub fn of(rules: Rules) -> Kinds {
+        let both = |op| [rules.domain_of(op, false), rules.domain_of(op, true)];
+        Kinds([Op::Read, Op::Write, Op::Discard].map(both))
+    }
+
+    /// The domain of an operation.
+    // By reference: a copy would be read right after it was written, in another width.
+    pub fn domain_of(&self, op: Op, is_sync: bool) -> u8 {
+        self.0[op as usize][usize::from(is_sync)]
     }
 }
 

@@ -2,7 +2,7 @@
 //! token a place in a list of all, each latency kept until somebody looks at it.
 
 use super::shadow::Naive;
-use base::{Duration, Instant};
+use base::{Duration, Instant, Sector};
 use block::kernel::ShallowDepth;
 use block::{Bio, Cx, Kernel, Op, RequestId, Version};
 
@@ -11,6 +11,8 @@ struct Item {
     rq: RequestId,
     cpu: u16,
     domain: usize,
+    /// Where it begins and ends.
+    place: (Sector, Sector),
 }
 
 /// A latency that was measured, in quarters of the target.
@@ -342,7 +344,20 @@ impl Naive for NaiveKyber {
     fn recent(&self, bio: &Bio) -> Vec<RequestId> {
         let domain = self.domain(bio.op, bio.is_sync());
         let is_its = |it: &&Item| it.domain == domain && it.cpu == bio.origin.cpu;
-        self.own.iter().rev().filter(is_its).map(|it| it.rq).collect()
+        let all: Vec<&Item> = self.own.iter().rev().filter(is_its).collect();
+        let touches = |it: &&Item| it.place.1 == bio.sector || it.place.0 == bio.end();
+        match all.iter().take(8).any(touches) {
+            true => all.into_iter().map(|it| it.rq).collect(),
+            false => Vec::new(),
+        }
+    }
+
+    /// Requests may have grown.
+    fn look_at_time(&mut self, cx: &Cx<'_>) {
+        for item in &mut self.own {
+            let request = cx.request(item.rq);
+            item.place = (request.sector, request.end());
+        }
     }
 
     fn bind(&mut self, _cx: &Cx<'_>, _rq: RequestId) {}
@@ -366,7 +381,8 @@ impl Naive for NaiveKyber {
     fn insert(&mut self, cx: &Cx<'_>, rq: RequestId) -> Vec<RequestId> {
         let request = cx.request(rq);
         let domain = self.domain(request.op, request.is_sync());
-        self.own.push(Item { rq, cpu: request.origin.cpu, domain });
+        let place = (request.sector, request.end());
+        self.own.push(Item { rq, cpu: request.origin.cpu, domain, place });
         Vec::new()
     }
 

@@ -35,7 +35,8 @@ pub trait Naive {
     }
     fn submitted(&mut self, _cx: &Cx<'_>, _bio: &Bio) {}
     fn bind(&mut self, cx: &Cx<'_>, rq: RequestId);
-    /// Requests that a bio is compared with, newest first, where that is not the elevator's search.
+    /// Requests that a bio is compared with, newest first, where that is not the elevator's search;
+    /// none if it touches none of those.
     fn recent(&self, _bio: &Bio) -> Vec<RequestId> {
         Vec::new()
     }
@@ -174,9 +175,10 @@ impl Scheduler for Shadowed {
         found
     }
 
-    fn recent(&self, bio: &Bio, newer: usize) -> Option<RequestId> {
-        let found = self.real.recent(bio, newer);
-        assert_eq!(found, self.twin.recent(bio).get(newer).copied(), "{newer} before {bio:?}");
+    fn recent(&self, bio: &Bio) -> Option<&VecDeque<RequestId>> {
+        let found = self.real.recent(bio);
+        let newest: Vec<_> = found.iter().flat_map(|list| list.iter().rev().copied()).collect();
+        assert_eq!(newest, self.twin.recent(bio), "before {bio:?}");
         found
     }
 

@@ -149,8 +149,8 @@ impl Scheduler for Watched {
         found
     }
 
-    fn recent(&self, bio: &Bio, newer: usize) -> Option<RequestId> {
-        self.real.recent(bio, newer)
+    fn recent(&self, bio: &Bio) -> Option<&VecDeque<RequestId>> {
+        self.real.recent(bio)
     }
 
     fn allow_bio_merge(&mut self, cx: &mut Cx<'_>, rq: RequestId, bio: &Bio) -> bool {

@@ -245,6 +245,11 @@ impl Multi {
         }
     }
 
+    /// Whether anything was requeued since the worker ran.
+    pub fn has_requeued(&self) -> bool {
+        !self.requeued.is_empty()
+    }
+
     /// Whether the worker has a run to do before it comes to what was requeued.
     pub fn runs_before_requeued(&self) -> bool {
         !self.requeued.is_empty() && self.runs_before
@@ -285,6 +290,7 @@ impl Multi {
     }
 
     /// Gives a request a driver tag, if one is free; requests without a scheduler have one already.
+    #[inline]
     fn get_driver_tag(&mut self, core: &mut Core, rq: RequestId) -> bool {
         let request = &mut core.seen.requests[rq];
         if request.driver_tag.is_some() {

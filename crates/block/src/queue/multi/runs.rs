@@ -4,6 +4,7 @@
 use crate::bio::ContextId;
 use crate::command::Tag;
 use crate::event::Action;
+use crate::input::Input;
 use crate::kernel::{AfterHold, Dequeue};
 use crate::queue::context::Frame;
 use crate::queue::output::command_of;
@@ -31,6 +32,9 @@ enum Phase {
     Issue,
 }
 
+/// What one round of a run did, and how the run goes on, unless it is over.
+type Round = (Work, Option<RunMulti>);
+
 impl RunMulti {
     pub(super) fn new(hctx: u16) -> RunMulti {
         RunMulti { hctx, phase: Phase::Start }
@@ -53,26 +57,39 @@ impl RequestQueue {
         self.core.push_frame(context, cpu, frame);
     }
 
-    pub(in crate::queue) fn run_multi_step(
+    /// Goes on with a run, until it is over or these pieces of work are done.
+    pub(in crate::queue) fn run_multi(
         &mut self,
         now: Instant,
         context: ContextId,
-        run: RunMulti,
+        mut run: RunMulti,
+        pieces: &mut u32,
     ) -> Work {
-        match run.phase {
-            Phase::Start => self.start_run(now, context, run),
-            Phase::Residual | Phase::Issue => self.issue_step(now, context, run),
-            Phase::Collect => self.collect_step(now, context, run),
+        loop {
+            let (work, next) = match run.phase {
+                Phase::Start => self.start_run(now, context, run),
+                Phase::Residual | Phase::Issue => self.issue_step(now, context, run),
+                Phase::Collect => self.collect_step(now, context, run),
+            };
+            let Some(next) = next else { return work };
+            if *pieces == 1 {
+                self.core.context(context).stack.push(Frame::RunMulti(next));
+                return work;
+            }
+            self.after_step(now);
+            *pieces -= 1;
+            self.core.recorder.push(|| Input::Step(now, context));
+            run = next;
         }
     }
 
     /// The residual list goes first; only when it was emptied is the scheduler asked.
-    fn start_run(&mut self, now: Instant, context: ContextId, run: RunMulti) -> Work {
+    fn start_run(&mut self, now: Instant, context: ContextId, run: RunMulti) -> Round {
         let ShapeState::Multi(multi) = &mut self.shape else { panic!("this is a single queue") };
         if multi.cannot_issue_residual(&self.core.seen.requests, run.hctx) {
             multi.hctxs[usize::from(run.hctx)].restart = true;
             multi.note_busy(run.hctx, true);
-            return Work::Housekeeping;
+            return (Work::Housekeeping, None);
         }
         let hctx = &mut multi.hctxs[usize::from(run.hctx)];
         let residual = &mut hctx.residual;
@@ -86,26 +103,23 @@ impl RequestQueue {
         if state.collected.is_empty() {
             return self.collect_step(now, context, RunMulti { phase: Phase::Collect, ..run });
         }
-        state.stack.push(Frame::RunMulti(RunMulti { phase: Phase::Residual, ..run }));
-        Work::Housekeeping
+        (Work::Housekeeping, Some(RunMulti { phase: Phase::Residual, ..run }))
     }
 
     /// Takes one request from the scheduler, or what there is from the software queues.
-    fn collect_step(&mut self, now: Instant, context: ContextId, run: RunMulti) -> Work {
+    fn collect_step(&mut self, now: Instant, context: ContextId, run: RunMulti) -> Round {
         let goes_on = if self.scheduler.is_some() {
             self.collect_from_scheduler(now, context, run)
         } else {
             self.collect_from_software(context, run);
             false
         };
-        let state = self.core.context(context);
-        let phase = match (goes_on, state.collected.is_empty()) {
+        let phase = match (goes_on, self.core.context(context).collected.is_empty()) {
             (true, _) => Phase::Collect,
             (false, false) => Phase::Issue,
-            (false, true) => return Work::Dispatch,
+            (false, true) => return (Work::Dispatch, None),
         };
-        state.stack.push(Frame::RunMulti(RunMulti { phase, ..run }));
-        Work::Dispatch
+        (Work::Dispatch, Some(RunMulti { phase, ..run }))
     }
 
     /// One request with budget and driver tag; false when collecting ends here (rule hctx-3).
@@ -188,7 +202,7 @@ impl RequestQueue {
 
     /// Gives the next collected request to the driver. One without a tag, and all behind it, go
     /// back to the residual list (rule hctx-4).
-    fn issue_step(&mut self, now: Instant, context: ContextId, run: RunMulti) -> Work {
+    fn issue_step(&mut self, now: Instant, context: ContextId, run: RunMulti) -> Round {
         let Some(&rq) = self.core.context(context).collected.front() else {
             return self.end_of_list(now, context, run);
         };
@@ -196,17 +210,16 @@ impl RequestQueue {
         if !multi.can_issue(&mut self.core, rq) {
             multi.hctxs[usize::from(run.hctx)].restart = true;
             self.park(context, run);
-            return Work::Issue;
+            return (Work::Issue, None);
         }
         let state = self.core.context(context);
         state.collected.pop_front();
         let is_last = state.collected.is_empty();
-        state.stack.push(Frame::RunMulti(run));
         self.issue(now, context, rq);
         if is_last || !self.multi().rings_once {
             self.kick(context);
         }
-        Work::Issue
+        (Work::Issue, Some(run))
     }
 
     /// Whether the next collected request of a run goes to the driver. It gets its tag now if one
@@ -242,7 +255,7 @@ impl RequestQueue {
     }
 
     /// A list was issued as a whole: look again, unless nothing was found last time.
-    fn end_of_list(&mut self, now: Instant, context: ContextId, run: RunMulti) -> Work {
+    fn end_of_list(&mut self, now: Instant, context: ContextId, run: RunMulti) -> Round {
         self.multi().note_busy(run.hctx, false);
         self.collect_step(now, context, RunMulti { phase: Phase::Collect, ..run })
     }

@@ -30,9 +30,9 @@ fn measure(path: &Path) -> Result<(), trace::Error> {
         let mut recording = recorded::open(path, None)?;
         summary = Summary::default();
         while recording.read_some(|_| {})? {
-            recording.lives().for_each(|life| summary.see(&life));
+            recording.show_lives(|life| summary.see(life));
         }
-        recording.lives().for_each(|life| summary.see(&life));
+        recording.show_lives(|life| summary.see(life));
         best = best.min(on_core() - start);
         records = recording.stream().records();
     }

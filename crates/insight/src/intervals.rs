@@ -166,11 +166,11 @@ impl Intervals {
     }
 
     /// Takes note of what a record comes to.
-    pub fn hear(&mut self, told: &Told) {
+    pub fn hear(&mut self, told: Told) {
         match told {
             Told::Event(event) => self.see(event),
             Told::Lost(at, id) => {
-                self.pass(*at);
+                self.pass(at);
                 self.under_way.remove(&id.to_bits());
             }
         }

@@ -70,6 +70,29 @@ pub struct Life {
 }
 
 impl Life {
+    /// That of no request, to be filled in.
+    pub(crate) const fn blank() -> Life {
+        Life {
+            context: ContextId(0),
+            op: Op::Read,
+            flags: Flags::NONE,
+            sector: Sector(0),
+            sectors: Sectors(0),
+            queued: Instant::ZERO,
+            allocated: Instant::ZERO,
+            inserted: None,
+            issued: Instant::ZERO,
+            completed: Instant::ZERO,
+            merged: 0,
+            reason: None,
+            told: None,
+            bios: Vec::new(),
+            layers: Vec::new(),
+            others: Vec::new(),
+            guess: None,
+        }
+    }
+
     /// The same, with time counted from when a recording begins.
     pub fn as_if_begun(self, begin: Instant) -> Life {
         let since = |at: Instant| Instant::ZERO + at.saturating_since(begin);

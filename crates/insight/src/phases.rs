@@ -164,10 +164,10 @@ impl Phases {
     }
 
     /// Takes note of what a record comes to.
-    pub fn hear(&mut self, told: &Told) {
+    pub fn hear(&mut self, told: Told) {
         match told {
             Told::Event(event) => self.see(event),
-            Told::Lost(at, id) => self.lose(*at, *id),
+            Told::Lost(at, id) => self.lose(at, id),
         }
     }
 

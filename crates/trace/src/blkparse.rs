@@ -22,6 +22,7 @@ pub struct Reader<R> {
     lines: Lines<R>,
     names: BTreeMap<u32, String>,
     pending: Option<Record>,
+    lent: Option<Record>,
     finished: bool,
 }
 
@@ -42,7 +43,7 @@ impl<R: Read> Reader<R> {
     /// Records of `source`, which errors call `name`.
     pub fn new(source: R, name: &str) -> Self {
         let lines = Lines::new(source, name);
-        Reader { lines, names: BTreeMap::new(), pending: None, finished: false }
+        Reader { lines, names: BTreeMap::new(), pending: None, lent: None, finished: false }
     }
 
     /// An error at the line that was read last.
@@ -72,6 +73,14 @@ impl<R: Read> Reader<R> {
         let Record { time, pid, device, cpu, .. } = record;
         self.pending = Some(record);
         Ok(Some(Record { device, cpu, ..Record::process(time, pid, name) }))
+    }
+}
+
+impl<R: Read> Reader<R> {
+    /// The next record, lent until the one after it is asked for.
+    pub fn lend(&mut self) -> Result<Option<&Record>, Error> {
+        self.lent = self.next().transpose()?;
+        Ok(self.lent.as_ref())
     }
 }
 

@@ -9,6 +9,7 @@ use super::known::{AllKnown, Known, Name, Stage, request};
 use crate::requests::tables::Numbers;
 use base::{Duration, Instant, Sector, Sectors};
 use block::{Action, ContextId, Event, Flags, Op, RequestId};
+use std::mem::ManuallyDrop;
 use trace::blktrace::{self, Categories, DevT, Payload, Record};
 
 /// What the device had longer is lost: a command gets 30 s by default, and may be tried again.
@@ -19,10 +20,10 @@ const QUEUE_LIMIT: Duration = Duration::from_secs(600);
 const SWEEP: Duration = Duration::from_secs(10);
 
 /// What a record comes to.
-#[derive(Clone, Debug)]
-pub enum Told {
+#[derive(Clone, Copy, Debug)]
+pub enum Told<'a> {
     /// Something happened.
-    Event(Event),
+    Event(&'a Event),
     /// Nothing more will be heard of a request.
     Lost(Instant, RequestId),
 }
@@ -112,7 +113,7 @@ impl Follower {
         if self.now.saturating_since(self.swept) > SWEEP {
             self.sweep(out);
         }
-        let mut event = event_of(record, self.now);
+        let mut event = ManuallyDrop::new(event_of(record, self.now));
         let action = match record.action {
             Of::Queue => {
                 self.task(record.pid).arrival = Some(record.sector);
@@ -133,15 +134,15 @@ impl Follower {
                 event.request = Some(request(name));
                 Action::GetRequest
             }
-            Of::BackMerge => return self.back_merge(event, out),
-            Of::FrontMerge => return self.front_merge(event, out),
-            Of::Insert => return self.insert(event, out),
-            Of::Issue => return self.issue(event, out),
-            Of::Requeue => return self.requeue(event, out),
-            Of::Complete => return self.complete(event, out),
+            Of::BackMerge => return self.back_merge(&mut event, out),
+            Of::FrontMerge => return self.front_merge(&mut event, out),
+            Of::Insert => return self.insert(&mut event, out),
+            Of::Issue => return self.issue(&mut event, out),
+            Of::Requeue => return self.requeue(&mut event, out),
+            Of::Complete => return self.complete(&mut event, out),
             _ => return,
         };
-        tell(event, action, out);
+        tell(&mut event, action, out);
     }
 
     fn task(&mut self, pid: u32) -> &mut Task {
@@ -160,7 +161,7 @@ impl Follower {
 
     /// A bio goes into the request that ends where it begins; or a request does, if its task has
     /// no such bio.
-    fn back_merge(&mut self, mut event: Event, out: &mut impl FnMut(Told)) {
+    fn back_merge(&mut self, event: &mut Event, out: &mut impl FnMut(Told)) {
         let pid = event.context.0;
         let task = *self.task(pid);
         let is_bio = task.arrival == Some(event.sector);
@@ -179,7 +180,7 @@ impl Follower {
         event.request = Some(request(name));
         if is_bio {
             self.task(pid).arrival = None;
-        } else if let Some(gone) = self.joins(&event, name) {
+        } else if let Some(gone) = self.joins(event, name) {
             event.request = Some(request(gone));
             action = Action::Join { into: request(name) };
             self.forget(gone);
@@ -201,10 +202,10 @@ impl Follower {
         gone.filter(|name| request(*name) != into)
     }
 
-    fn front_merge(&mut self, mut event: Event, out: &mut impl FnMut(Told)) {
+    fn front_merge(&mut self, event: &mut Event, out: &mut impl FnMut(Told)) {
         let pid = event.context.0;
         self.task(pid).arrival = None;
-        let survivor = self.known.beginning(end(&event), |known| {
+        let survivor = self.known.beginning(end(event), |known| {
             let fits = known.op == event.op && known.stage != Stage::Issued;
             fits.then_some((known.pid == pid && known.stage == Stage::Allocated, known.since))
         });
@@ -220,7 +221,7 @@ impl Follower {
         tell(event, Action::FrontMerge, out);
     }
 
-    fn insert(&mut self, mut event: Event, out: &mut impl FnMut(Told)) {
+    fn insert(&mut self, event: &mut Event, out: &mut impl FnMut(Told)) {
         let found = self.known.beginning(event.sector, |known| {
             let fits = known.stage == Stage::Allocated;
             let is_it = (known.sectors == event.sectors, known.pid == event.context.0);
@@ -231,7 +232,7 @@ impl Follower {
             let again = self.known.beginning(event.sector, |known| {
                 (known.stage == Stage::Inserted && known.sectors == event.sectors).then_some(())
             });
-            again.unwrap_or_else(|| self.add(&event, Stage::Allocated))
+            again.unwrap_or_else(|| self.add(event, Stage::Allocated))
         });
         event.request = Some(request(name));
         if self.known.get(name).stage == Stage::Allocated {
@@ -242,15 +243,15 @@ impl Follower {
         tell(event, Action::Insert, out);
     }
 
-    fn issue(&mut self, mut event: Event, out: &mut impl FnMut(Told)) {
+    fn issue(&mut self, event: &mut Event, out: &mut impl FnMut(Told)) {
         let found = self.known.beginning(event.sector, |known| {
             let is_flush = known.sectors.0 == 0;
             let fits = known.stage != Stage::Issued && is_flush == (event.sectors.0 == 0);
             let is_it = (known.sectors == event.sectors, known.stage == Stage::Inserted);
             fits.then_some((is_it, std::cmp::Reverse(known.since)))
         });
-        let name = found.unwrap_or_else(|| self.add(&event, Stage::Allocated));
-        self.absorb(name, &event, out);
+        let name = found.unwrap_or_else(|| self.add(event, Stage::Allocated));
+        self.absorb(name, event, out);
         let was_inserted = self.known.get(name).stage == Stage::Inserted;
         self.inserted -= u32::from(was_inserted);
         self.known.advance(name, Stage::Issued, event.at);
@@ -277,13 +278,13 @@ impl Follower {
             let gone = *self.known.get(next);
             reached += u64::from(gone.sectors.0);
             let (sector, sectors) = (gone.sector, gone.sectors);
-            let join = Event { sector, sectors, request: Some(request(next)), ..event.clone() };
+            let mut join = Event { sector, sectors, request: Some(request(next)), ..event.clone() };
             self.forget(next);
-            tell(join, Action::Join { into: request(name) }, out);
+            tell(&mut join, Action::Join { into: request(name) }, out);
         }
     }
 
-    fn requeue(&mut self, mut event: Event, out: &mut impl FnMut(Told)) {
+    fn requeue(&mut self, event: &mut Event, out: &mut impl FnMut(Told)) {
         let found = self.known.beginning(event.sector, |known| {
             let is_it = known.sectors == event.sectors;
             (known.stage == Stage::Issued).then_some((is_it, known.since))
@@ -296,7 +297,7 @@ impl Follower {
         tell(event, Action::Requeue, out);
     }
 
-    fn complete(&mut self, mut event: Event, out: &mut impl FnMut(Told)) {
+    fn complete(&mut self, event: &mut Event, out: &mut impl FnMut(Told)) {
         let found = self.known.beginning(event.sector, |known| {
             let is_flush = known.sectors.0 == 0;
             let is_it = known.sectors == event.sectors;
@@ -318,7 +319,7 @@ impl Follower {
         }
         if known.sectors.0 > event.sectors.0 {
             // A part of it is done.
-            let (sector, left) = (end(&event), known.sectors.0 - event.sectors.0);
+            let (sector, left) = (end(event), known.sectors.0 - event.sectors.0);
             return self.known.place(name, sector, Sectors(left));
         }
         let issued = if known.stage == Stage::Issued { known.since } else { self.last_flush };
@@ -352,9 +353,11 @@ impl Follower {
     }
 }
 
-#[inline]
-fn tell(event: Event, action: Action, out: &mut impl FnMut(Told)) {
-    out(Told::Event(Event { action, ..event }));
+#[inline(always)]
+fn tell(event: &mut Event, action: Action, out: &mut impl FnMut(Told)) {
+    // What is told here owns no memory.
+    std::mem::forget(std::mem::replace(&mut event.action, action));
+    out(Told::Event(event));
 }
 
 fn end(event: &Event) -> Sector {
@@ -368,6 +371,14 @@ fn depth_of(record: &Record) -> u32 {
     }
 }
 
+/// Flags that few requests have.
+const RARE: [(Categories, Flags); 4] = [
+    (Categories::META, Flags::META),
+    (Categories::AHEAD, Flags::RAHEAD),
+    (Categories::FLUSH, Flags::PREFLUSH),
+    (Categories::FUA, Flags::FUA),
+];
+
 /// What a record says of a bio or request.
 fn event_of(record: &Record, at: Instant) -> Event {
     let has = |category| record.categories.contains(category);
@@ -377,20 +388,18 @@ fn event_of(record: &Record, at: Instant) -> Event {
         () if has(Categories::WRITE) || is_flush => Op::Write,
         () => Op::Read,
     };
-    let flags = [
-        (Categories::SYNC, Flags::SYNC),
-        (Categories::META, Flags::META),
-        (Categories::AHEAD, Flags::RAHEAD),
-        (Categories::FLUSH, Flags::PREFLUSH),
-        (Categories::FUA, Flags::FUA),
-    ];
-    let set = flags.into_iter().filter(|(category, _)| has(*category));
+    let mut flags = if has(Categories::SYNC) { Flags::SYNC } else { Flags::NONE };
+    let rare = RARE.iter().fold(Categories::NONE, |all, (category, _)| all | *category);
+    if record.categories.intersects(rare) {
+        let set = RARE.iter().filter(|(category, _)| has(*category));
+        flags = set.fold(flags, |all, (_, flag)| all.with(*flag));
+    }
     Event {
         at,
         context: ContextId(record.pid),
         cpu: record.cpu as u16,
         op,
-        flags: set.fold(Flags::NONE, |all, (_, flag)| all.with(flag)),
+        flags,
         sector: record.sector,
         sectors: Sectors(record.bytes / Sector::SIZE as u32),
         ..Event::note(Action::Plug)

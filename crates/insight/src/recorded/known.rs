@@ -1,6 +1,5 @@
 //! Requests of a recording that are under way, found by where they begin and where they end.
 
-use crate::requests::tables::Table;
 use base::{Arena, Id, Instant, Sector, Sectors};
 use block::{Op, RequestId};
 
@@ -56,10 +55,39 @@ const ENDS: usize = 1;
 #[derive(Default)]
 pub(super) struct AllKnown {
     requests: Arena<Known>,
-    /// The newest that begins at a sector, and the newest that ends there and was not issued.
-    newest: [Table<u64, Name>; 2],
+    /// By where they begin, and those that were not issued by where they end.
+    chains: [Chains; 2],
     /// Where requests end is kept once there were many and somebody asked.
     keeps_ends: bool,
+}
+
+/// The newest of the requests whose sectors have the same hash; each knows the next, so that
+/// nothing is moved or allocated for a request.
+struct Chains {
+    newest: Vec<Option<Name>>,
+    /// All but as many bits of a hash as number the chains.
+    shift: u32,
+}
+
+impl Default for Chains {
+    fn default() -> Chains {
+        Chains::with(64)
+    }
+}
+
+impl Chains {
+    /// So many chains, or a few more.
+    fn with(number: usize) -> Chains {
+        let number = number.next_power_of_two();
+        Chains { newest: vec![None; number], shift: u64::BITS - number.trailing_zeros() }
+    }
+
+    /// The place of a sector. Files may have chosen any, so the high bits of a product count.
+    #[inline]
+    fn place(&self, sector: u64) -> usize {
+        let mixed = (sector ^ sector >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed >> self.shift) as usize
+    }
 }
 
 /// Among so many it is looked for an end one by one.
@@ -175,11 +203,13 @@ impl AllKnown {
         key: u64,
         rank: impl Fn(&Known) -> Option<R>,
     ) -> Option<Name> {
-        let mut next = self.newest[by].get(&key).copied();
+        let chains = &self.chains[by];
+        let mut next = chains.newest[chains.place(key)];
         let mut best: Option<(R, Name)> = None;
         while let Some(name) = next {
             let known = &self.requests[name];
-            if let Some(rank) = rank(known)
+            if known.key(by) == key
+                && let Some(rank) = rank(known)
                 && best.as_ref().is_none_or(|(most, _)| rank >= *most)
             {
                 best = Some((rank, name));
@@ -193,9 +223,34 @@ impl AllKnown {
         if by == ENDS && !self.keeps_ends {
             return;
         }
-        let key = self.requests[name].key(by);
-        let before = self.newest[by].insert(key, name);
-        self.requests[name].next[by] = before;
+        if self.requests.len() > self.chains[by].newest.len() {
+            self.widen(by);
+        }
+        self.put_first(name, by);
+    }
+
+    fn put_first(&mut self, name: Name, by: usize) {
+        let chains = &mut self.chains[by];
+        let place = chains.place(self.requests[name].key(by));
+        self.requests[name].next[by] = chains.newest[place].replace(name);
+    }
+
+    /// There are as many chains as requests at least; who is newer stays so.
+    #[inline(never)]
+    fn widen(&mut self, by: usize) {
+        let wide = Chains::with(2 * self.requests.len());
+        let narrow = std::mem::replace(&mut self.chains[by], wide);
+        let mut chain = Vec::new();
+        for first in narrow.newest {
+            let mut next = first;
+            while let Some(name) = next {
+                chain.push(name);
+                next = self.requests[name].next[by];
+            }
+            while let Some(oldest) = chain.pop() {
+                self.put_first(oldest, by);
+            }
+        }
     }
 
     fn unlink(&mut self, name: Name, by: usize) {
@@ -203,12 +258,11 @@ impl AllKnown {
             return;
         }
         let (key, after) = (self.requests[name].key(by), self.requests[name].next[by]);
-        let Some(mut other) = self.newest[by].get(&key).copied() else { return };
+        let place = self.chains[by].place(key);
+        let first = &mut self.chains[by].newest[place];
+        let Some(mut other) = *first else { return };
         if other == name {
-            match after {
-                Some(after) => drop(self.newest[by].insert(key, after)),
-                None => drop(self.newest[by].remove(&key)),
-            }
+            *first = after;
             return;
         }
         while let Some(next) = self.requests[other].next[by] {
@@ -218,5 +272,31 @@ impl AllKnown {
             }
             other = next;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_equals_the_oldest_is_found_however_many_there_are() {
+        let mut all = AllKnown::default();
+        let at = Instant::from_nanos;
+        let known = |number: u64| {
+            let place = (Sector(8 * (number % 50)), Sectors(8));
+            Known::new(place, Op::Read, 1, Stage::Allocated, at(number))
+        };
+        let names: Vec<Name> = (0..1000).map(|number| all.add(known(number))).collect();
+        for (number, name) in names.iter().enumerate() {
+            let sector = Sector(8 * (number as u64 % 50));
+            assert_eq!(all.beginning(sector, |_| Some(())), Some(*name));
+            let since = all.beginning(sector, |known| Some(known.since));
+            assert_eq!(since, Some(names[950 + number % 50]));
+            let end = Sector(sector.0 + 8);
+            assert_eq!(all.ending(end, |_| Some(())), Some(*name));
+            all.remove(*name);
+        }
+        assert_eq!((all.len(), all.beginning(Sector(0), |_| Some(()))), (0, None));
     }
 }

@@ -16,6 +16,7 @@ pub use follow::{Misfits, Told};
 use crate::life::Life;
 use crate::requests::Requests;
 use base::Instant;
+use block::{Event, RequestId};
 use follow::Follower;
 use idle::{Gaps, Held};
 use std::collections::BTreeMap;
@@ -33,21 +34,18 @@ const LONGEST: usize = 1 << 16;
 /// let mut recording = insight::recorded::open("sda".as_ref(), None)?;
 /// let mut summary = insight::requests::Summary::default();
 /// while recording.read_some(|_told| {})? {
-///     recording.lives().for_each(|life| summary.see(&life));
+///     recording.show_lives(|life| summary.see(life));
 /// }
-/// recording.lives().for_each(|life| summary.see(&life));
+/// recording.show_lives(|life| summary.see(life));
 /// # Ok::<(), trace::Error>(())
 /// ```
-pub fn open(
-    path: &Path,
-    device: Option<DevT>,
-) -> Result<Recording<Merge<Box<dyn Read>>>, trace::Error> {
+pub fn open(path: &Path, device: Option<DevT>) -> Result<Recording<Box<dyn Read>>, trace::Error> {
     Ok(Recording::new(trace::read_records(path)?, device))
 }
 
 /// A recording that is being read.
 pub struct Recording<R> {
-    records: R,
+    records: Merge<R>,
     stream: Stream,
 }
 
@@ -58,36 +56,60 @@ pub struct Stream {
     requests: Requests,
     gaps: Gaps,
     /// What the engine was not told yet: it may turn out that much was withheld.
-    pending: Vec<Told>,
+    pending: Vec<Pending>,
     /// When the gap began that these are of.
     gap: Option<Instant>,
     names: BTreeMap<u32, String>,
     records: u64,
 }
 
-impl<R: Iterator<Item = Result<Record, trace::Error>>> Recording<R> {
+/// What will be told.
+enum Pending {
+    Event(Event),
+    Lost(Instant, RequestId),
+}
+
+impl Pending {
+    #[inline(never)]
+    fn keep(told: Told, pending: &mut Vec<Pending>) {
+        pending.push(match told {
+            Told::Event(event) => Pending::Event(event.clone()),
+            Told::Lost(at, id) => Pending::Lost(at, id),
+        });
+    }
+
+    fn told(&self) -> Told<'_> {
+        match self {
+            Pending::Event(event) => Told::Event(event),
+            Pending::Lost(at, id) => Told::Lost(*at, *id),
+        }
+    }
+}
+
+impl<R: Read> Recording<R> {
     /// The recording that these records are.
-    pub fn new(records: R, device: Option<DevT>) -> Recording<R> {
+    pub fn new(records: Merge<R>, device: Option<DevT>) -> Recording<R> {
         Recording { records, stream: Stream::new(device) }
     }
 
     /// Reads some records; what they come to is shown to `see`. False at the end, when all
     /// requests that are done have been told of.
-    pub fn read_some(&mut self, mut see: impl FnMut(&Told)) -> Result<bool, trace::Error> {
+    pub fn read_some(&mut self, mut see: impl FnMut(Told)) -> Result<bool, trace::Error> {
         for _ in 0..1024 {
-            let Some(record) = self.records.next() else {
-                self.stream.finish(&mut see);
-                return Ok(false);
-            };
-            match record {
-                Ok(record) => self.stream.take(&record, &mut see),
-                Err(error) => {
+            match self.records.lend() {
+                Ok(Some(record)) => self.stream.take(record, &mut see),
+                end => {
                     self.stream.finish(&mut see);
-                    return Err(error);
+                    return end.map(|_| false);
                 }
             }
         }
         Ok(true)
+    }
+
+    /// Shows the requests that have ended since this was last asked.
+    pub fn show_lives(&mut self, see: impl FnMut(&Life)) {
+        self.stream.show_lives(see);
     }
 
     /// The requests that have ended since this was last asked.
@@ -101,7 +123,7 @@ impl<R: Iterator<Item = Result<Record, trace::Error>>> Recording<R> {
     }
 
     /// The source of records, which may know what was lost.
-    pub fn source(&self) -> &R {
+    pub fn source(&self) -> &Merge<R> {
         &self.records
     }
 }
@@ -137,13 +159,19 @@ impl Stream {
         self.follower.under_way()
     }
 
+    /// Shows the requests that have ended since this was last asked. Who keeps none is faster so.
+    #[inline]
+    pub fn show_lives(&mut self, see: impl FnMut(&Life)) {
+        self.requests.show_done(see);
+    }
+
     /// The requests that have ended since this was last asked.
     pub fn lives(&mut self) -> std::vec::Drain<'_, Life> {
         self.requests.done()
     }
 
     /// Takes the next record.
-    pub fn take(&mut self, record: &Record, see: &mut impl FnMut(&Told)) {
+    pub fn take(&mut self, record: &Record, see: &mut impl FnMut(Told)) {
         self.records += 1;
         match &record.payload {
             Payload::Message(text) => return self.gaps.said(text),
@@ -154,7 +182,7 @@ impl Stream {
         let (pending, requests) = (&mut self.pending, &mut self.requests);
         let is_gap = self.gap.is_some();
         self.follower.take(record, &mut |told| match is_gap {
-            true => pending.push(told),
+            true => Pending::keep(told, pending),
             false => tell(told, requests, see),
         });
         if self.follower.in_device > was_in_device {
@@ -173,7 +201,7 @@ impl Stream {
     }
 
     /// A request was issued, which may end a gap.
-    fn issued(&mut self, was_idle: bool, see: &mut impl FnMut(&Told)) {
+    fn issued(&mut self, was_idle: bool, see: &mut impl FnMut(Told)) {
         if let Some(since) = self.gap.take()
             && let Some(held) = self.gaps.ends(since, self.follower.now(), was_idle)
         {
@@ -188,14 +216,14 @@ impl Stream {
     }
 
     /// Tells what is pending.
-    fn tell(&mut self, see: &mut impl FnMut(&Told)) {
-        for told in self.pending.drain(..) {
-            tell(told, &mut self.requests, see);
+    fn tell(&mut self, see: &mut impl FnMut(Told)) {
+        for pending in self.pending.drain(..) {
+            tell(pending.told(), &mut self.requests, see);
         }
     }
 
     /// There are no more records.
-    pub fn finish(&mut self, see: &mut impl FnMut(&Told)) {
+    pub fn finish(&mut self, see: &mut impl FnMut(Told)) {
         self.gap = None;
         self.tell(see);
         self.requests.finish();
@@ -207,11 +235,11 @@ impl Stream {
     }
 }
 
-#[inline]
-fn tell(told: Told, requests: &mut Requests, see: &mut impl FnMut(&Told)) {
-    see(&told);
+#[inline(always)]
+fn tell(told: Told, requests: &mut Requests, see: &mut impl FnMut(Told)) {
+    see(told);
     match told {
-        Told::Event(event) => requests.see(&event),
+        Told::Event(event) => requests.see(event),
         Told::Lost(at, id) => requests.lose(at, id),
     }
 }

@@ -29,7 +29,7 @@ fn whole(micros: u64, sector: u64) -> Vec<Record> {
 
 fn understood(records: &[Record]) -> (Vec<Event>, Vec<Life>, Misfits) {
     let (mut stream, mut events) = (Stream::new(None), Vec::new());
-    let mut see = |told: &Told| match told {
+    let mut see = |told: Told| match told {
         Told::Event(event) => events.push(event.clone()),
         Told::Lost(..) => {}
     };
@@ -183,7 +183,7 @@ fn what_is_lost_is_under_way_no_more() {
     let mut stream = Stream::new(None);
     let mut phases = crate::phases::Phases::default();
     let mut intervals = crate::intervals::Intervals::new(base::Duration::from_secs(10));
-    let mut hear = |told: &Told| {
+    let mut hear = |told: Told| {
         phases.hear(told);
         intervals.hear(told);
     };

@@ -32,7 +32,7 @@ use crate::life::{Confidence, Life};
 use base::Instant;
 use block::{Action, DispatchReason, Event, HoldReason, RequestId};
 use counters::State;
-use request::{Going, Layers, Overtaken, Stage};
+use request::{Going, Overtaken, Spare, Stage};
 use std::collections::VecDeque;
 use tables::Table;
 use tasks::{Arrival, Tasks};
@@ -71,8 +71,11 @@ pub struct Requests {
     untold: VecDeque<Going>,
     /// Choices are told, so issues are none.
     tells_choices: bool,
-    done: Vec<Life>,
-    spare: Vec<Layers>,
+    /// Those that have ended, and behind them some whose memory will be used again.
+    lives: Vec<Life>,
+    /// How many have ended.
+    ended: usize,
+    spare: Vec<Spare>,
 }
 
 impl Requests {
@@ -83,13 +86,19 @@ impl Requests {
 
     /// What has ended since this was last asked.
     pub fn done(&mut self) -> std::vec::Drain<'_, Life> {
-        self.done.drain(..)
+        self.lives.drain(..std::mem::take(&mut self.ended))
+    }
+
+    /// Shows the same. Who keeps none is faster so: their memory is used again.
+    #[inline]
+    pub fn show_done(&mut self, see: impl FnMut(&Life)) {
+        self.lives[..std::mem::take(&mut self.ended)].iter().for_each(see);
     }
 
     /// Nothing more comes: who is done is told of, though nobody told its submitter.
     pub fn finish(&mut self) {
-        while let Some(going) = self.untold.pop_front() {
-            self.end(going, None);
+        while let Some(mut going) = self.untold.pop_front() {
+            self.end(&mut going, None);
         }
     }
 
@@ -99,11 +108,18 @@ impl Requests {
     }
 
     /// Something happened. Time never goes back: what comes late counts as of now.
+    // Where it is known what happened, only that is left of this and of what it calls.
+    #[inline(always)]
     pub fn see(&mut self, event: &Event) {
         if event.at < self.state.now() {
-            return self.take(&Event { at: self.state.now(), ..event.clone() });
+            return self.take_late(event);
         }
         self.take(event);
+    }
+
+    #[inline(never)]
+    fn take_late(&mut self, event: &Event) {
+        self.take(&Event { at: self.state.now(), ..event.clone() });
     }
 
     /// Somebody infers that the scheduler withholds what it has; a reason may be known.
@@ -118,6 +134,7 @@ impl Requests {
         self.remove(id);
     }
 
+    #[inline(always)]
     fn take(&mut self, event: &Event) {
         self.state.pass(event.at);
         match &event.action {
@@ -147,33 +164,43 @@ impl Requests {
         }
     }
 
+    #[inline]
     fn get(&mut self, id: RequestId) -> Option<&mut Going> {
-        let going = self.going.get_mut(id.index())?.as_mut()?;
-        (going.id == id).then_some(going)
+        find(&mut self.going, id)
     }
 
-    fn put(&mut self, going: Going) {
-        let slot = going.id.index();
+    /// A request begins, in place of what has the same slot.
+    fn begin(&mut self, id: RequestId, event: &Event, arrival: &Arrival) -> &mut Going {
+        let slot = id.index();
         if slot >= self.going.len() {
             self.going.resize_with(slot + 1, || None);
         }
         if let Some(stale) = self.going[slot].as_ref().map(|it| it.id) {
             self.remove(stale);
         }
-        self.going[slot] = Some(going);
+        let spare = self.spare.pop().unwrap_or_default();
+        let flushing = self.state.counters.flushing;
+        let going = self.going[slot].insert(Going::new(id, event, arrival, flushing, spare));
+        going.knows_room = self.state.depth_is_known();
+        going
     }
 
     /// Forgets a request wherever it is.
     fn remove(&mut self, id: RequestId) -> Option<Going> {
         let slot = self.going.get_mut(id.index())?;
         let going = slot.take_if(|it| it.id == id)?;
-        match going.stage {
-            Stage::Inserted => self.stops_waiting(),
-            Stage::Issued => self.state.leave(going.is_flush),
-            _ => {}
-        }
+        self.leaves(going.stage, going.is_flush);
         self.forget_bios(&going);
         Some(going)
+    }
+
+    /// A request at this stage is there no more.
+    fn leaves(&mut self, stage: Stage, is_flush: bool) {
+        match stage {
+            Stage::Inserted => self.stops_waiting(),
+            Stage::Issued => self.state.leave(is_flush),
+            _ => {}
+        }
     }
 
     fn forget_bios(&mut self, going: &Going) {
@@ -196,13 +223,10 @@ impl Requests {
         let arrival = task.arrives(event.at, event.sector);
         task.allocated = Some(id);
         let plugged = task.plugged.then_some(event.at);
-        let flushing = self.state.counters.flushing;
-        let layers = self.spare.pop().unwrap_or_default();
-        let mut going = Going::new(id, event, arrival, flushing, layers);
-        going.plugged = plugged;
-        going.knows_room = self.state.depth_is_known();
-        self.bios.extend(arrival.bio.map(|bio| (bio.to_bits(), id)));
-        self.put(going);
+        self.begin(id, event, &arrival).plugged = plugged;
+        if let Some(bio) = arrival.bio {
+            self.bios.insert(bio.to_bits(), id);
+        }
     }
 
     fn merged(&mut self, event: &Event) {
@@ -225,22 +249,21 @@ impl Requests {
 
     /// A request is in a plug no more; it left when that was flushed, or now.
     fn leaves_plug(&mut self, id: RequestId, at: Instant) {
-        let Some(going) = self.get(id).filter(|it| it.stage == Stage::Allocated) else { return };
-        let (context, Some(since)) = (going.context, going.plugged) else { return };
-        let task = self.tasks.of(context);
+        let going = find(&mut self.going, id).filter(|it| it.stage == Stage::Allocated);
+        let Some(going) = going else { return };
+        let Some(since) = going.plugged else { return };
+        let task = self.tasks.of(going.context);
         let flushed = Some(task.unplugged).filter(|then| !task.plugged && *then >= since);
-        if let Some(going) = self.get(id) {
-            going.leaves_plug(flushed.unwrap_or(at).min(at));
-        }
+        going.leaves_plug(flushed.unwrap_or(at).min(at));
     }
 
     fn inserted(&mut self, event: &Event) {
         let Some(id) = event.request else { return };
         self.meet(id, event);
         self.leaves_plug(id, event.at);
-        let counters = self.state.counters;
-        let Some(going) = self.get(id).filter(|it| it.stage == Stage::Allocated) else { return };
-        going.insert(event.at, &counters);
+        let going = find(&mut self.going, id).filter(|it| it.stage == Stage::Allocated);
+        let Some(going) = going else { return };
+        going.insert(event.at, &self.state.counters);
         self.waiting += 1;
         self.young.push(id);
     }
@@ -248,12 +271,7 @@ impl Requests {
     /// A request that was not heard of before counts from here.
     fn meet(&mut self, id: RequestId, event: &Event) {
         if self.get(id).is_none() {
-            let arrival = Arrival::at(event.at, event.sector);
-            let flushing = self.state.counters.flushing;
-            let layers = self.spare.pop().unwrap_or_default();
-            let mut going = Going::new(id, event, arrival, flushing, layers);
-            going.knows_room = self.state.depth_is_known();
-            self.put(going);
+            self.begin(id, event, &Arrival::at(event.at, event.sector));
         }
     }
 
@@ -278,27 +296,24 @@ impl Requests {
 
     /// A request is chosen; those that came since another was are overtaken.
     fn choose(&mut self, id: RequestId, at: Instant, reason: Option<DispatchReason>) {
-        let counters = self.state.counters;
         let clock = self.state.others();
         let stands = self.stands(id, at);
-        let Some(going) = self.get(id) else { return };
+        let Some(going) = find(&mut self.going, id) else { return };
         let waited = going.stage == Stage::Inserted;
         if !waited && going.stage != Stage::Allocated {
             return;
         }
-        going.choose(at, &counters, reason, &stands);
-        let context = going.context;
+        going.choose(at, &self.state.counters, reason, &stands);
         if let Some(then) = going.overtaken.filter(|then| then.clock < clock) {
-            let others = self.turns.between(then.turn, then.clock, clock);
-            if let Some(going) = self.get(id) {
-                going.others = others;
-            }
+            self.turns.between(then.turn, then.clock, clock, &mut going.others);
         }
-        self.turns.begins(context, clock);
-        let (full, room, turn) = (counters.full, counters.room, self.turns.current());
-        for young in std::mem::take(&mut self.young) {
-            if let Some(going) = self.get(young).filter(|it| it.stage == Stage::Inserted) {
-                going.overtaken = Some(Overtaken { at, full, room, clock, turn });
+        self.turns.begins(going.context, clock);
+        let (full, room) = (self.state.counters.full, self.state.counters.room);
+        let overtaken = Overtaken { at, full, room, clock, turn: self.turns.current() };
+        for young in self.young.drain(..) {
+            let young = find(&mut self.going, young);
+            if let Some(going) = young.filter(|it| it.stage == Stage::Inserted) {
+                going.overtaken = Some(overtaken);
             }
         }
         if waited {
@@ -309,18 +324,19 @@ impl Requests {
     fn issued(&mut self, event: &Event) {
         let Some(id) = event.request else { return };
         let is_new = self.get(id).is_none();
-        self.meet(id, event);
+        if is_new {
+            self.meet(id, event);
+        }
         self.leaves_plug(id, event.at);
         self.choose(id, event.at, None);
         if !self.tells_choices {
             self.state.release();
         }
-        let counters = self.state.counters;
         let stands = self.stands(id, event.at);
-        let Some(going) = self.get(id) else { return };
+        let Some(going) = find(&mut self.going, id) else { return };
         going.is_flush = is_new && event.sectors.is_zero();
         let is_again = going.stage == Stage::Issued;
-        going.issue(event, &counters, &stands);
+        going.issue(event, &self.state.counters, &stands);
         let is_flush = going.is_flush;
         if !is_again {
             self.state.issue(is_flush);
@@ -341,24 +357,25 @@ impl Requests {
         if let Some(done) = self.untold.iter_mut().find(|it| it.id == id) {
             return done.complete(event, issued);
         }
-        let slot = self.going.get_mut(id.index());
-        let Some(mut going) = slot.and_then(|it| it.take_if(|it| it.id == id)) else { return };
-        match going.stage {
-            Stage::Inserted => self.stops_waiting(),
-            Stage::Issued => self.state.leave(going.is_flush),
-            _ => {}
-        }
+        let Some(going) = find(&mut self.going, id) else { return };
+        let (stage, is_flush) = (going.stage, going.is_flush);
         going.complete(event, issued);
-        if going.is_flush {
-            // Those that it serves are told of, and not the command.
-        } else if going.bios.is_empty() {
-            self.end(going, None);
+        let is_told_of = !going.bios.is_empty();
+        if !is_told_of && !is_flush {
+            let life = next_life(&mut self.lives, &mut self.ended);
+            going.finish(None, life, &mut self.spare, self.state.log.is_some());
+        }
+        let slot = &mut self.going[id.index()];
+        if is_told_of && !is_flush {
+            self.untold.extend(slot.take());
         } else {
-            self.untold.push_back(going);
-            if self.untold.len() > UNTOLD {
-                let oldest = self.untold.pop_front();
-                oldest.into_iter().for_each(|it| self.end(it, None));
-            }
+            // Those that a flush serves are told of, and not the command.
+            *slot = None;
+        }
+        self.leaves(stage, is_flush);
+        if self.untold.len() > UNTOLD {
+            let oldest = self.untold.pop_front();
+            oldest.into_iter().for_each(|mut it| self.end(&mut it, None));
         }
     }
 
@@ -377,8 +394,8 @@ impl Requests {
                 place += 1;
                 continue;
             }
-            let Some(other) = self.untold.remove(place) else { break };
-            self.end(other, is_last.then_some(event.at));
+            let Some(mut other) = self.untold.remove(place) else { break };
+            self.end(&mut other, is_last.then_some(event.at));
             if is_last {
                 break;
             }
@@ -386,11 +403,28 @@ impl Requests {
     }
 
     /// A request is over.
-    fn end(&mut self, going: Going, told: Option<Instant>) {
-        self.forget_bios(&going);
+    fn end(&mut self, going: &mut Going, told: Option<Instant>) {
+        self.forget_bios(going);
         let in_order = self.state.log.is_some();
-        self.done.push(going.finish(told, &mut self.spare, in_order));
+        let life = next_life(&mut self.lives, &mut self.ended);
+        going.finish(told, life, &mut self.spare, in_order);
     }
+}
+
+/// The request that is called so.
+#[inline]
+fn find(going: &mut [Option<Going>], id: RequestId) -> Option<&mut Going> {
+    let going = going.get_mut(id.index())?.as_mut()?;
+    (going.id == id).then_some(going)
+}
+
+/// Where the life of the next goes that has ended.
+fn next_life<'a>(lives: &'a mut Vec<Life>, ended: &mut usize) -> &'a mut Life {
+    if *ended == lives.len() {
+        lives.push(Life::blank());
+    }
+    *ended += 1;
+    &mut lives[*ended - 1]
 }
 
 impl machine::Observer for Requests {

@@ -13,6 +13,16 @@ use block::{ContextId, DispatchReason, Event, Flags, HoldReason, Op, RequestId};
 /// Times in layers.
 pub(super) type Layers = Vec<(Layer, Duration)>;
 
+/// Times of others.
+pub(super) type Others = Vec<(ContextId, Duration)>;
+
+/// Memory that a request needs, empty.
+#[derive(Debug, Default)]
+pub(super) struct Spare {
+    layers: Layers,
+    others: Others,
+}
+
 /// Where it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
@@ -77,18 +87,20 @@ pub(super) struct Going {
     merged: u32,
     pub bios: Vec<BioId>,
     layers: Layers,
-    pub others: Vec<(ContextId, Duration)>,
+    pub others: Others,
     guess: Option<Confidence>,
 }
 
 impl Going {
     /// A request that an event tells of.
+    // Part of its caller, so that it is put together where it will be.
+    #[inline(always)]
     pub fn new(
         id: RequestId,
         event: &Event,
-        arrival: Arrival,
+        arrival: &Arrival,
         flushing: u64,
-        layers: Layers,
+        Spare { layers, others }: Spare,
     ) -> Going {
         Going {
             id,
@@ -99,7 +111,7 @@ impl Going {
             flags: event.flags,
             sector: event.sector,
             sectors: event.sectors,
-            arrival,
+            arrival: *arrival,
             allocated: event.at,
             inserted: None,
             plugged: None,
@@ -118,9 +130,9 @@ impl Going {
             completed: event.at,
             serves: if event.sectors.is_zero() { Layer::Flush } else { Layer::Device },
             merged: 0,
-            bios: arrival.bio.into_iter().collect(),
+            bios: arrival.bio.map_or(Vec::new(), |bio| vec![bio]),
             layers,
-            others: Vec::new(),
+            others,
             guess: None,
         }
     }
@@ -313,77 +325,85 @@ impl Going {
         add(&mut self.layers, layer, Duration::from_nanos(nanos));
     }
 
-    /// What there is to tell of it.
+    /// What there is to tell of it, in place of another life.
     ///
     /// What it needed for that goes into `spare`: memory is asked for once and not at each request.
     pub fn finish(
-        mut self,
+        &mut self,
         told: Option<Instant>,
-        spare: &mut Vec<Layers>,
+        life: &mut Life,
+        spare: &mut Vec<Spare>,
         in_order: bool,
-    ) -> Life {
-        let add = if in_order { order::push } else { add };
-        let arrival = self.arrival;
-        let mut layers = Vec::with_capacity(6);
-        add(&mut layers, Layer::Limits, arrival.limits);
-        add(&mut layers, Layer::Throttle, arrival.throttle);
-        add(&mut layers, Layer::Tag, arrival.tag);
+    ) {
+        let add = |layers: &mut Layers, layer, time| match in_order {
+            true => order::push(layers, layer, time),
+            false => add(layers, layer, time),
+        };
+        let (arrival, layers) = (&self.arrival, &mut life.layers);
+        layers.clear();
+        add(layers, Layer::Limits, arrival.limits);
+        add(layers, Layer::Throttle, arrival.throttle);
+        add(layers, Layer::Tag, arrival.tag);
         let asked = arrival.limits + arrival.throttle + arrival.tag;
         let to_request = self.allocated.saturating_since(arrival.queued);
-        add(&mut layers, Layer::Host, to_request.saturating_sub(asked));
-        add(&mut layers, Layer::Plug, self.plug);
+        add(layers, Layer::Host, to_request.saturating_sub(asked));
+        add(layers, Layer::Plug, self.plug);
         if let Some(inserted) = self.inserted {
             let to_scheduler = inserted.saturating_since(self.allocated);
-            add(&mut layers, Layer::Host, to_scheduler.saturating_sub(self.plug));
+            add(layers, Layer::Host, to_scheduler.saturating_sub(self.plug));
         }
         for (layer, time) in self.layers.drain(..).chain(self.before.drain(..)) {
-            add(&mut layers, layer, time);
+            add(layers, layer, time);
         }
-        spare.push(std::mem::take(&mut self.layers));
-        add(&mut layers, self.serves, self.completed.saturating_since(self.issued));
+        add(layers, self.serves, self.completed.saturating_since(self.issued));
         let told = told.filter(|told| *told >= self.completed);
         let untold = told.map_or(Duration::ZERO, |told| told.since(self.completed));
-        add(&mut layers, Layer::Interrupt, untold);
+        add(layers, Layer::Interrupt, untold);
         if in_order {
-            order::thin(&mut layers);
+            order::thin(layers);
         }
-        self.into_life(told, layers)
+        self.tell(told, life);
+        let (layers, mut others) =
+            (std::mem::take(&mut self.layers), std::mem::take(&mut self.others));
+        others.clear();
+        spare.push(Spare { layers, others });
     }
 
-    fn into_life(self, told: Option<Instant>, layers: Vec<(Layer, Duration)>) -> Life {
-        let life = Life {
-            context: self.context,
-            op: self.op,
-            flags: self.flags,
-            sector: self.sector,
-            sectors: self.sectors,
-            queued: self.arrival.queued,
-            allocated: self.allocated,
-            inserted: self.inserted,
-            issued: self.issued,
-            completed: self.completed,
-            merged: self.merged,
-            reason: self.reason,
-            told,
-            bios: self.bios,
-            layers,
-            others: self.others,
-            guess: self.guess,
-        };
+    /// All but the layers.
+    fn tell(&mut self, told: Option<Instant>, life: &mut Life) {
+        life.context = self.context;
+        life.op = self.op;
+        life.flags = self.flags;
+        life.sector = self.sector;
+        life.sectors = self.sectors;
+        life.queued = self.arrival.queued;
+        life.allocated = self.allocated;
+        life.inserted = self.inserted;
+        life.issued = self.issued;
+        life.completed = self.completed;
+        life.merged = self.merged;
+        life.reason = self.reason;
+        life.told = told;
+        life.bios = std::mem::take(&mut self.bios);
+        std::mem::swap(&mut life.others, &mut self.others);
+        life.guess = self.guess;
         debug_assert_eq!(
             life.layers.iter().map(|part| part.1).sum::<Duration>(),
             life.end().since(life.queued),
             "{life:?}"
         );
-        life
     }
 }
 
 /// Adds to a layer that is there, or at the end.
-fn add(layers: &mut Vec<(Layer, Duration)>, layer: Layer, time: Duration) {
-    if time.is_zero() {
-        return;
+#[inline]
+fn add(layers: &mut Layers, layer: Layer, time: Duration) {
+    if !time.is_zero() {
+        add_some(layers, layer, time);
     }
+}
+
+fn add_some(layers: &mut Layers, layer: Layer, time: Duration) {
     match layers.iter_mut().find(|part| part.0 == layer) {
         Some(part) => part.1 += time,
         None => layers.push((layer, time)),

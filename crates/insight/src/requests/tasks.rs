@@ -130,6 +130,9 @@ impl Tasks {
 
 impl Task {
     fn waits(&mut self, event: &Event, wait: Wait) {
+        if let Some(arrival) = self.arrival.as_mut().filter(|it| it.sector == event.sector) {
+            return arrival.wait(event.at, wait);
+        }
         let fresh = || Arrival::at(event.at, event.sector);
         let mut arrival = self.arrival_at(event.sector).unwrap_or_else(fresh);
         arrival.wait(event.at, wait);

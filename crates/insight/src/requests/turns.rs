@@ -1,5 +1,6 @@
 //! Whose turn it was: who was chosen last, for how long, as far back as somebody waits.
 
+use super::request::Others;
 use super::tables::Numbers;
 use base::Duration;
 use block::ContextId;
@@ -62,11 +63,15 @@ impl Turns {
         }
     }
 
-    /// Who had how much of the time from `since`, which is in turn `first`, until `now`.
-    pub fn between(&mut self, first: u64, since: u64, now: u64) -> Vec<(ContextId, Duration)> {
+    /// Adds to `others` who had how much of the time from `since`, which is in turn `first`, until
+    /// `now`.
+    pub fn between(&mut self, first: u64, since: u64, now: u64, others: &mut Others) {
         let begin = first.saturating_sub(self.forgotten) as usize;
         let mut until = now;
-        for (number, start) in self.turns.iter().skip(begin).rev() {
+        let (old, new) = self.turns.as_slices();
+        let in_old = begin.min(old.len());
+        let parts = [&new[(begin - in_old).min(new.len())..], &old[in_old..]];
+        for (number, start) in parts.into_iter().flat_map(|part| part.iter().rev()) {
             let from = (*start).max(since);
             let time = until.saturating_sub(from);
             until = until.min(from);
@@ -78,15 +83,12 @@ impl Turns {
                 *sum += time;
             }
         }
-        let task = |number: &u32| {
-            let time = std::mem::take(&mut self.sums[*number as usize]);
-            (self.tasks[*number as usize], Duration::from_nanos(time))
-        };
-        let mut all: Vec<(ContextId, Duration)> = self.touched.iter().map(task).collect();
-        self.touched.clear();
-        all.sort_unstable_by_key(|(who, time)| (std::cmp::Reverse(*time), *who));
-        all.truncate(NAMED);
-        all
+        for number in self.touched.drain(..) {
+            let time = std::mem::take(&mut self.sums[number as usize]);
+            others.push((self.tasks[number as usize], Duration::from_nanos(time)));
+        }
+        others.sort_unstable_by_key(|(who, time)| (std::cmp::Reverse(*time), *who));
+        others.truncate(NAMED);
     }
 }
 
@@ -103,10 +105,16 @@ mod tests {
         turns.begins(ContextId(3), 14);
         turns.begins(ContextId(3), 15);
         turns.begins(ContextId(2), 20);
-        let seen = turns.between(first, 12, 21);
+        let between = |turns: &mut Turns, first, since, now| {
+            let mut others = Others::new();
+            turns.between(first, since, now, &mut others);
+            others
+        };
+        let seen = between(&mut turns, first, 12, 21);
         assert_eq!(seen, [(ContextId(3), nanos(6)), (ContextId(2), nanos(3))]);
         turns.forget();
-        assert_eq!(turns.between(turns.current(), 20, 22), [(ContextId(2), nanos(2))]);
-        assert_eq!(turns.between(first, 12, 22), [(ContextId(2), nanos(2))]);
+        let last = turns.current();
+        assert_eq!(between(&mut turns, last, 20, 22), [(ContextId(2), nanos(2))]);
+        assert_eq!(between(&mut turns, first, 12, 22), [(ContextId(2), nanos(2))]);
     }
 }

@@ -136,38 +136,78 @@ impl Layout {
     }
 
     /// What orders a record among those of other files: its time, its CPU and its number there, of
-    /// which notes have none.
-    pub(super) fn key(self, header: &[u8]) -> (u64, u32, u32) {
-        let (action, cpu) = match self.version {
-            Version::Seven => (u64::from(self.u32(header, 28)), self.u32(header, 40)),
-            Version::Eight | Version::Cut => (self.u64(header, 32), self.u32(header, 44)),
+    /// which notes have none, from the highest bits to the lowest.
+    #[inline(always)]
+    fn key(self, header: &[u8]) -> u128 {
+        let cpu = match self.version {
+            Version::Seven => self.u32(header, 40),
+            Version::Eight | Version::Cut => self.u32(header, 44),
         };
-        let is_note = Categories::from_bits(action >> 16).contains(Categories::NOTIFY);
-        let sequence = if is_note { 0 } else { self.u32(header, 4) };
-        (self.u64(header, 8), cpu, sequence)
+        let sequence = if self.is_note(header) { 0 } else { self.u32(header, 4) };
+        order_of(self.u64(header, 8), cpu, sequence)
+    }
+
+    /// The length of the record at the beginning of `bytes` and what orders it among those of
+    /// other files, if it is whole and has the right magic number.
+    #[inline(always)]
+    pub(super) fn head(self, bytes: &[u8]) -> Option<(usize, u128)> {
+        // What is known of a layout while this is compiled costs nothing, and most files have
+        // this one.
+        if self == Layout::V7_LITTLE {
+            return Layout::V7_LITTLE.head_of(bytes.first_chunk::<48>()?, bytes.len());
+        }
+        self.head_of(bytes.get(..self.header_length())?, bytes.len())
+    }
+
+    #[inline(always)]
+    fn head_of(self, header: &[u8], present: usize) -> Option<(usize, u128)> {
+        let length = header.len() + self.payload_length(header);
+        let is_whole = length <= present && take(header, 0) == self.magic();
+        is_whole.then(|| (length, self.key(header)))
     }
 
     /// The record of a whole header and the whole payload behind it.
     pub fn decode(self, header: &[u8], payload: &[u8]) -> Record {
-        if self.version == Version::Cut {
-            return self.decode_cut(header, payload);
+        let mut record = Record::event(Action::Queue, Instant::ZERO);
+        self.decode_into(header, payload, &mut record);
+        record
+    }
+
+    /// The same, in place of another record; what memory that had is used again.
+    pub(super) fn decode_into(self, header: &[u8], payload: &[u8], record: &mut Record) {
+        match header.first_chunk::<48>() {
+            Some(header) if self == Layout::V7_LITTLE => {
+                Layout::V7_LITTLE.fill(header, payload, record);
+            }
+            _ if self.version == Version::Cut => self.decode_cut(header, payload, record),
+            _ => self.fill(header, payload, record),
         }
-        let (action, pid, device, cpu, error) = match self.version {
-            Version::Seven => (
-                u64::from(self.u32(header, 28)),
-                self.u32(header, 32),
-                self.u32(header, 36),
-                self.u32(header, 40),
-                self.u16(header, 44),
-            ),
-            Version::Eight | Version::Cut => (
-                self.u64(header, 32),
-                self.u32(header, 28),
-                self.u32(header, 40),
-                self.u32(header, 44),
-                self.u16(header, 48),
-            ),
+    }
+
+    /// Whether a whole record is a note.
+    #[inline(always)]
+    pub(super) fn is_note(self, header: &[u8]) -> bool {
+        Categories::from_bits(self.action(header) >> 16).contains(Categories::NOTIFY)
+    }
+
+    /// Code, flags and categories.
+    #[inline(always)]
+    fn action(self, header: &[u8]) -> u64 {
+        match self.version {
+            Version::Seven => u64::from(self.u32(header, 28)),
+            Version::Eight | Version::Cut => self.u64(header, 32),
+        }
+    }
+
+    /// Puts the parts of a record that is not cut into their places.
+    #[inline(always)]
+    fn fill(self, header: &[u8], payload: &[u8], record: &mut Record) {
+        // Of the task, the device, the CPU and the error.
+        let [pid_at, device_at, cpu_at, error_at] = match self.version {
+            Version::Seven => [32, 36, 40, 44],
+            Version::Eight | Version::Cut => [28, 40, 44, 48],
         };
+        let action = self.action(header);
         let categories = Categories::from_bits(action >> 16);
         let code = (action & 0xffff & !CGROUP) as u16;
         let (cgroup, payload) = match payload.split_at_checked(8) {
@@ -175,28 +215,34 @@ impl Layout {
             _ => (None, payload),
         };
         let action = Action::from_code(code, categories);
-        Record {
-            time: Instant::from_nanos(self.u64(header, 8)),
-            sequence: self.u32(header, 4),
-            sector: Sector(self.u64(header, 16)),
-            bytes: self.u32(header, 24),
-            action,
-            categories,
-            pid,
-            device: DevT::from_bits(device),
-            cpu,
-            // formats trap 4: a negative errno, truncated to 16 bits.
-            error: error.cast_signed(),
-            cgroup,
-            payload: self.decode_payload(action, payload),
+        record.time = Instant::from_nanos(self.u64(header, 8));
+        record.sequence = self.u32(header, 4);
+        record.sector = Sector(self.u64(header, 16));
+        record.bytes = self.u32(header, 24);
+        record.action = action;
+        record.categories = categories;
+        record.pid = self.u32(header, pid_at);
+        record.device = DevT::from_bits(self.u32(header, device_at));
+        record.cpu = self.u32(header, cpu_at);
+        // formats trap 4: a negative errno, truncated to 16 bits.
+        record.error = self.u16(header, error_at).cast_signed();
+        record.cgroup = cgroup;
+        match &mut record.payload {
+            Payload::Message(text) if action == Action::NoteMessage => {
+                text.clear();
+                text.extend_from_slice(payload);
+            }
+            // So it mostly is.
+            Payload::None if payload.is_empty() && !action.is_note() => {}
+            before => *before = self.decode_payload(action, payload),
         }
     }
 
     /// The record of which this is left: `rest` begins with what is missing of the header.
-    fn decode_cut(self, header: &[u8], rest: &[u8]) -> Record {
+    fn decode_cut(self, header: &[u8], rest: &[u8], record: &mut Record) {
         let missing = rest.split_at_checked(LEFT_OUT);
         let (ending, mut payload) = missing.unwrap_or((rest, &[]));
-        let has_cgroup = self.u64(header, 32) & CGROUP != 0;
+        let has_cgroup = self.action(header) & CGROUP != 0;
         if has_cgroup && payload.len() < size_of::<u64>() {
             // A part of the group is no group, and no payload.
             payload = &[];
@@ -204,7 +250,7 @@ impl Layout {
         let mut whole = [0; SHOWN + LEFT_OUT];
         whole[..SHOWN].copy_from_slice(header);
         whole[SHOWN..][..ending.len()].copy_from_slice(ending);
-        Layout { version: Version::Eight, ..self }.decode(&whole, payload)
+        Layout { version: Version::Eight, ..self }.fill(&whole, payload, record);
     }
 
     /// Appends the bytes of `record` to `out`.
@@ -253,6 +299,7 @@ impl Layout {
 
     /// What `bytes` mean behind a header of `action`; what does not have the right length is kept
     /// as it is.
+    #[inline(always)]
     fn decode_payload(self, action: Action, bytes: &[u8]) -> Payload {
         match (action, bytes.len()) {
             (Action::NoteMessage, _) => Payload::Message(bytes.to_vec()),
@@ -337,7 +384,14 @@ impl Layout {
     }
 }
 
+/// What orders a record among those of other files.
+#[inline]
+pub(super) fn order_of(time: u64, cpu: u32, sequence: u32) -> u128 {
+    u128::from(time) << 64 | u128::from(cpu) << 32 | u128::from(sequence)
+}
+
 /// The `N` bytes at `at`, which the caller knows to be there.
+#[inline(always)]
 fn take<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     *bytes[at..].first_chunk().expect("a header or payload of the length that was checked")
 }

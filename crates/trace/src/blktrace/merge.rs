@@ -1,11 +1,13 @@
 //! All files of a recording as one sequence of records.
 
+use super::layout::order_of;
 use super::reader::{Reader, Torn};
-use super::record::{Categories, Record};
+use super::record::{Action, Categories, Record};
 use crate::error::{Error, Place};
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use base::Instant;
+use std::collections::BTreeMap;
 use std::io::Read;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 /// An iterator over the records of several per-CPU files, by time, then CPU, then sequence.
@@ -16,18 +18,36 @@ pub struct Merge<R> {
     readers: Vec<Reader<R>>,
     /// Of each reader the first record that was not returned yet, if it is not at hand.
     heads: Vec<Option<(u64, Record)>>,
-    /// The order of heads, but for that of the reader whose turn it is.
-    order: BinaryHeap<Reverse<Key>>,
-    /// Whose head is the first.
-    turn: Option<Key>,
+    /// The first head.
+    turn: Option<Head>,
+    /// The others; the first of them is the last here.
+    waiting: Vec<Head>,
+    /// The last event and the last note, and which of them was returned last. So the memory of
+    /// messages is used again.
+    records: [Record; 2],
+    returned: usize,
     primed: bool,
     failed: bool,
     place: Option<(usize, u64)>,
     sequences: Sequences,
 }
 
-/// Time, CPU and sequence of a head, and its reader.
-type Key = (u64, u32, u32, usize);
+/// The next record of a reader.
+#[derive(Clone, Copy)]
+struct Head {
+    /// Time, CPU and sequence.
+    order: u128,
+    reader: usize,
+    /// Its bytes, if it is at hand.
+    length: Option<NonZeroUsize>,
+}
+
+impl Head {
+    #[inline]
+    fn is_before(&self, other: &Head) -> bool {
+        self.order < other.order || self.order == other.order && self.reader < other.reader
+    }
+}
 
 /// CPUs of the largest machines.
 const MOST_CPUS: u32 = 8_192;
@@ -89,8 +109,10 @@ impl<R: Read> Merge<R> {
         Merge {
             heads: readers.iter().map(|_| None).collect(),
             readers,
-            order: BinaryHeap::new(),
             turn: None,
+            waiting: Vec::new(),
+            records: [const { Record::event(Action::Queue, Instant::ZERO) }; 2],
+            returned: 0,
             primed: false,
             failed: false,
             place: None,
@@ -129,62 +151,102 @@ impl<R: Read> Merge<R> {
         self.readers.iter().map(Reader::cut_payloads).sum()
     }
 
-    /// The order of the next record of a reader.
-    #[inline]
-    fn advance(&mut self, reader: usize) -> Result<Option<Key>, Error> {
+    /// The next record of a reader.
+    #[inline(always)]
+    fn advance(&mut self, reader: usize) -> Result<Option<Head>, Error> {
         // Most are decoded when it is their turn, and so need not be kept.
-        if let Some((time, cpu, sequence)) = self.readers[reader].key_at_hand() {
-            return Ok(Some((time, cpu, sequence, reader)));
+        match self.readers[reader].head_at_hand() {
+            Some((length, order)) => {
+                Ok(Some(Head { order, reader, length: NonZeroUsize::new(length) }))
+            }
+            None => self.read_ahead(reader),
         }
-        self.read_ahead(reader)
     }
 
     #[inline(never)]
-    fn read_ahead(&mut self, reader: usize) -> Result<Option<Key>, Error> {
+    fn read_ahead(&mut self, reader: usize) -> Result<Option<Head>, Error> {
         let Some(record) = self.readers[reader].next().transpose()? else { return Ok(None) };
         let note = record.categories.contains(Categories::NOTIFY);
         // Notes have no number; some kernels leave whatever was in the buffer there.
         let sequence = if note { 0 } else { record.sequence };
-        let key = (record.time.as_nanos(), record.cpu, sequence, reader);
+        let order = order_of(record.time.as_nanos(), record.cpu, sequence);
         self.heads[reader] = Some((self.readers[reader].record_start(), record));
-        Ok(Some(key))
+        Ok(Some(Head { order, reader, length: None }))
     }
 
     fn prime(&mut self) -> Result<(), Error> {
         self.primed = true;
         for reader in 0..self.readers.len() {
-            let key = self.advance(reader)?;
-            self.order.extend(key.map(Reverse));
+            if let Some(head) = self.advance(reader)? {
+                self.waiting.push(head);
+                self.sort_in(head, self.waiting.len() - 1);
+            }
         }
-        self.turn = self.order.pop().map(|key| key.0);
+        self.turn = self.waiting.pop();
         Ok(())
     }
 
+    /// Puts a head where it belongs; it takes the place of another one behind all that are later.
     #[inline]
-    fn next_record(&mut self) -> Result<Option<Record>, Error> {
+    fn sort_in(&mut self, head: Head, free: usize) {
+        let place = self.waiting[..free].partition_point(|other| head.is_before(other));
+        self.waiting.copy_within(place..free, place + 1);
+        self.waiting[place] = head;
+    }
+
+    /// Takes the first head; where it begins.
+    #[inline]
+    fn take(&mut self, head: Head) -> u64 {
+        let from = &mut self.readers[head.reader];
+        if let Some(length) = head.length {
+            self.returned = from.take_at_hand(length.get(), &mut self.records);
+            return from.record_start();
+        }
+        let (offset, record) = self.heads[head.reader].take().expect("it was read ahead");
+        self.returned = usize::from(record.categories.contains(Categories::NOTIFY));
+        self.records[self.returned] = record;
+        offset
+    }
+
+    /// Goes on to the next record; false at the end.
+    #[inline]
+    fn step(&mut self) -> Result<bool, Error> {
         if !self.primed {
             self.prime()?;
         }
-        let Some((.., reader)) = self.turn else { return Ok(None) };
-        let (offset, record) = match self.heads[reader].take() {
-            Some(head) => head,
-            None => {
-                let from = &mut self.readers[reader];
-                let record = from.record_at_hand().expect("whose turn it is has a record");
-                (from.record_start(), record)
-            }
-        };
+        let Some(head) = self.turn else { return Ok(false) };
+        let (reader, offset) = (head.reader, self.take(head));
         self.turn = match self.advance(reader)? {
-            // Mostly a CPU goes on for a while.
-            Some(key) if self.order.peek().is_none_or(|other| key < other.0) => Some(key),
-            key => {
-                self.order.extend(key.map(Reverse));
-                self.order.pop().map(|key| key.0)
-            }
+            Some(next) => match self.waiting.last().copied() {
+                Some(first) if first.is_before(&next) => {
+                    self.sort_in(next, self.waiting.len() - 1);
+                    Some(first)
+                }
+                // Mostly a CPU goes on for a while.
+                _ => Some(next),
+            },
+            None => self.waiting.pop(),
         };
         self.place = Some((reader, offset));
-        self.sequences.note(reader, &record);
-        Ok(Some(record))
+        self.sequences.note(reader, &self.records[self.returned]);
+        Ok(true)
+    }
+
+    /// The next record, lent until the one after it is asked for: who need not keep it is faster
+    /// than with the iterator.
+    #[inline]
+    pub fn lend(&mut self) -> Result<Option<&Record>, Error> {
+        if self.failed {
+            return Ok(None);
+        }
+        match self.step() {
+            Ok(true) => Ok(Some(&self.records[self.returned])),
+            Ok(false) => Ok(None),
+            Err(error) => {
+                self.failed = true;
+                Err(error)
+            }
+        }
     }
 }
 
@@ -192,12 +254,7 @@ impl<R: Read> Iterator for Merge<R> {
     type Item = Result<Record, Error>;
 
     fn next(&mut self) -> Option<Result<Record, Error>> {
-        if self.failed {
-            return None;
-        }
-        let result = self.next_record();
-        self.failed = result.is_err();
-        result.transpose()
+        self.lend().map(|record| record.cloned()).transpose()
     }
 }
 
@@ -245,8 +302,7 @@ pub fn recording_files(base: &Path) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::blktrace::{Action, Layout};
-    use base::Instant;
+    use crate::blktrace::Layout;
 
     fn event(time: u64, cpu: u32, sequence: u32) -> Record {
         Record { cpu, sequence, ..Record::event(Action::Queue, Instant::from_nanos(time)) }
@@ -274,6 +330,24 @@ mod tests {
         let expected = [(5, 1, 1), (10, 0, 1), (30, 0, 2), (30, 0, 3), (30, 1, 2), (40, 1, 3)];
         assert_eq!(order, expected);
         assert_eq!(merged.lost(), 0);
+    }
+
+    #[test]
+    fn what_is_lent_is_what_the_iterator_returns() {
+        let note = |time, text| Record::message(Instant::from_nanos(time), text);
+        let unplug = |time| {
+            let payload = crate::blktrace::Payload::Unplug(3);
+            Record { payload, action: Action::Unplug, ..event(time, 1, 2) }
+        };
+        let zero = vec![event(10, 0, 1), note(20, "a long message"), note(30, "short")];
+        let one = vec![event(5, 1, 1), unplug(15), event(25, 1, 3), note(35, "")];
+        let files = [zero, one];
+        let all: Vec<Record> = merge(&files).map(Result::unwrap).collect();
+        let mut lending = merge(&files);
+        for record in &all {
+            assert_eq!(lending.lend().unwrap(), Some(record));
+        }
+        assert_eq!((all.len(), lending.lend().unwrap()), (7, None));
     }
 
     #[test]

@@ -18,6 +18,9 @@ pub struct Reader<R> {
     source: BufReader<R>,
     name: String,
     layout: Option<Layout>,
+    /// The layout, while records may be taken from what was read: they are not cut, and there are
+    /// more.
+    plain: Option<Layout>,
     record_start: u64,
     offset: u64,
     torn: Option<Torn>,
@@ -50,6 +53,7 @@ impl<R: Read> Reader<R> {
             source: BufReader::with_capacity(BUFFER, source),
             name: name.to_owned(),
             layout: None,
+            plain: None,
             record_start: 0,
             offset: 0,
             torn: None,
@@ -85,32 +89,30 @@ impl<R: Read> Reader<R> {
         self.cut_payloads
     }
 
-    /// Header and payload of the next record, if all of it has been read from the source and
-    /// nothing about it is odd.
+    /// Length and order of the next record, if all of it has been read from the source and nothing
+    /// about it is odd.
     #[inline]
-    fn at_hand(&self) -> Option<(Layout, &[u8], &[u8])> {
-        let layout = self.layout.filter(|layout| !layout.is_cut() && !self.finished)?;
-        let (header, rest) = self.source.buffer().split_at_checked(layout.header_length())?;
-        let payload = rest.get(..layout.payload_length(header))?;
-        (header[..MAGIC_LENGTH] == layout.magic()).then_some((layout, header, payload))
+    pub(super) fn head_at_hand(&self) -> Option<(usize, u128)> {
+        self.plain?.head(self.source.buffer())
     }
 
-    /// Time, CPU and sequence of the record that [`Reader::record_at_hand`] will return.
+    /// Takes the record that is at hand and has this length, in place of one of two others: of
+    /// notes, the second. Tells which.
     #[inline]
-    pub(super) fn key_at_hand(&self) -> Option<(u64, u32, u32)> {
-        self.at_hand().map(|(layout, header, _)| layout.key(header))
+    pub(super) fn take_at_hand(&mut self, length: usize, places: &mut [Record; 2]) -> usize {
+        let layout = self.plain.expect("a record is at hand");
+        let (header, payload) = self.source.buffer()[..length].split_at(layout.header_length());
+        let place = usize::from(layout.is_note(header));
+        layout.decode_into(header, payload, &mut places[place]);
+        self.consume(length);
+        place
     }
 
-    /// The next record, if there is one at hand.
     #[inline]
-    pub(super) fn record_at_hand(&mut self) -> Option<Record> {
-        let (layout, header, payload) = self.at_hand()?;
-        let length = header.len() + payload.len();
-        let record = layout.decode(header, payload);
+    fn consume(&mut self, length: usize) {
         self.source.consume(length);
         self.record_start = self.offset;
         self.offset += length as u64;
-        Some(record)
     }
 
     fn read_record(&mut self) -> Result<Option<Record>, Error> {
@@ -217,11 +219,16 @@ impl<R: Read> Iterator for Reader<R> {
         if self.finished {
             return None;
         }
-        if let Some(record) = self.record_at_hand() {
+        if let Some((length, _)) = self.head_at_hand() {
+            let layout = self.plain.expect("a record is at hand");
+            let (header, rest) = self.source.buffer().split_at(layout.header_length());
+            let record = layout.decode(header, &rest[..length - header.len()]);
+            self.consume(length);
             return Some(Ok(record));
         }
         let result = self.read_record();
         self.finished = !matches!(result, Ok(Some(_)));
+        self.plain = self.layout.filter(|layout| !layout.is_cut() && !self.finished);
         result.transpose()
     }
 }

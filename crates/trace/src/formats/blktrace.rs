@@ -99,6 +99,15 @@ impl<R: Read> Iterator for Records<R> {
 }
 
 impl<R: Read> Records<R> {
+    /// The next record, lent until the one after it is asked for.
+    #[inline]
+    pub fn lend(&mut self) -> Result<Option<&Record>, Error> {
+        match self {
+            Records::Binary(records) => records.lend(),
+            Records::Text(records) => records.lend(),
+        }
+    }
+
     /// What is missing from the files, in words.
     pub fn losses(&self) -> Vec<String> {
         let Records::Binary(records) = self else { return Vec::new() };

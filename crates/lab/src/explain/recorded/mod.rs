@@ -136,7 +136,7 @@ impl Sums {
         }
     }
 
-    fn hear(&mut self, told: &Told) {
+    fn hear(&mut self, told: Told) {
         if let Told::Event(event) = told {
             self.first.get_or_insert(event.at);
             self.last = self.last.max(event.at);
@@ -192,15 +192,14 @@ pub fn explain(
     let (mut stream, mut survey) = (Stream::new(device), Survey::default());
     let mut sums = Sums::new(options.slowest);
     let mut drain = |stream: &mut Stream, sums: &mut Sums| {
-        stream.lives().for_each(|life| {
-            sums.end(&life);
-            sink(&life);
+        stream.show_lives(|life| {
+            sums.end(life);
+            sink(life);
         });
     };
-    for record in records.by_ref() {
-        let record = record?;
-        survey.take(&record);
-        stream.take(&record, &mut |told| sums.hear(told));
+    while let Some(record) = records.lend()? {
+        survey.take(record);
+        stream.take(record, &mut |told| sums.hear(told));
         drain(&mut stream, &mut sums);
     }
     stream.finish(&mut |told| sums.hear(told));

@@ -3,7 +3,7 @@
 use crate::arguments::ExplainOptions;
 use crate::events::{self, Requests};
 use crate::load;
-use crate::output::{Destination, print};
+use crate::output::{Destination, check_that_they_differ, print};
 use crate::progress;
 use crate::terminal::style;
 use insight::Life;
@@ -38,9 +38,9 @@ pub fn explain(asked: &ExplainOptions) -> Result<bool, Error> {
         return explain_recording(path, asked);
     }
     let plan = Plan::new(load::experiment(&asked.load)?)?;
-    let json = Destination::asked("--json", asked.json.as_ref())?;
-    let html = page_wanted(asked, json.as_ref())?;
+    let (json, html) = outputs(asked)?;
     let events_to = events::asked(asked.events.as_ref())?;
+    events_to.map_or(Ok(()), |it| events::check_plan(&plan, &plan.experiment.seeds[..1], it))?;
     let slowest = asked.slow.unwrap_or_default();
     let on_page = asked.slow.unwrap_or(SLOWEST);
     let kept = if html.is_some() { on_page } else { slowest };
@@ -49,7 +49,6 @@ pub fn explain(asked: &ExplainOptions) -> Result<bool, Error> {
     let otherwise = plan.metric.as_ref().and_then(|figure| Focus::of(figure, METRIC).ok());
     let call = asked.call.as_ref().map(|it| CallId::parse(it, CALL)).transpose()?;
     let options = Options { focus, otherwise, slowest: kept, call, trials };
-    events_to.map_or(Ok(()), |_| events::check_plan(&plan))?;
     let explained = progress::with_bar(|progress| explain_plan(&plan, options, progress))?;
     if let Some(text) =
         asked.call.as_ref().filter(|_| explained.iter().all(|it| it.picked.is_none()))
@@ -121,17 +120,17 @@ fn focus(plan: &Plan) -> Result<Option<Focus>, Error> {
     asked.map(|figure| Focus::of(figure, METRIC)).transpose()
 }
 
-/// Where the page is wanted, if it is.
-fn page_wanted(
-    asked: &ExplainOptions,
-    json: Option<&Destination>,
-) -> Result<Option<Destination>, Error> {
+/// Where JSON and the page are wanted, if they are.
+fn outputs(asked: &ExplainOptions) -> Result<(Option<Destination>, Option<Destination>), Error> {
+    let json = Destination::asked("--json", asked.json.as_ref())?;
     let html = Destination::asked("--html", asked.html.clone().map(Some).as_ref())?;
-    if html.is_some() && html.as_ref() == json {
-        let accepted = "another file for one of them";
-        return Err(Error::bad("--html", "it goes where --json goes", accepted));
-    }
-    Ok(html)
+    let events = asked.events.clone().map(Destination::File);
+    check_that_they_differ(&[
+        ("--json", json.as_ref()),
+        ("--html", html.as_ref()),
+        ("--events", events.as_ref()),
+    ])?;
+    Ok((json, html))
 }
 
 /// Whether a path is that of a recording, and not of something that is to be run. Who names a
@@ -148,8 +147,7 @@ fn explain_recording(path: &Path, asked: &ExplainOptions) -> Result<bool, Error>
         let accepted = "--slow N, which shows its slowest requests";
         return Err(Error::bad(CALL, "a recording has no calls", accepted));
     }
-    let json = Destination::asked("--json", asked.json.as_ref())?;
-    let html = page_wanted(asked, json.as_ref())?;
+    let (json, html) = outputs(asked)?;
     let mut shown = Keeper::default();
     let options = recorded::Options {
         slowest: asked.slow.unwrap_or_default(),

@@ -437,6 +437,7 @@ impl KeyOptions {
             let set = keys::of_experiment(name).and_then(|key| key.set);
             let place = format!("--{}", name.replace('_', "-"));
             set.expect("only such keys have options")(experiment, value, &place)?;
+            experiment.places.insert(name, place);
         }
         Ok(())
     }

@@ -244,7 +244,7 @@ fn what_is_wrong_is_found_before_anything_runs() {
         refusal(&format!("schedulers = [\"kyber:read_lat_nsec=1,read_lat_nsec=2\"]\n{job}"));
     assert!(twice.contains("read_lat_nsec stands twice"), "{twice}");
     let group = refusal(&format!("{job}cgroup = \"a/{{b}}\"\n[axes]\nb = [\"..\"]\n"));
-    assert!(group.starts_with("x.toml:3: control group \"a/..\"; accepted: a path"), "{group}");
+    assert!(group.starts_with("x.toml:3: control group \"a/..\"; accepted: names"), "{group}");
     let axis = refusal(&format!("{job}[axes]\nspeed = [1]\n"));
     assert!(axis.starts_with("x.toml:5: \"speed\" changes nothing"), "{axis}");
     let used = refusal(&job.replace("count=1", "count={n}"));

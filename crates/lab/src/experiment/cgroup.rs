@@ -189,18 +189,17 @@ pub fn absolute(path: &str) -> String {
 
 /// Refuses what is no path of a group: each part of it is the name of a directory.
 pub fn check_path(path: &str, place: &str) -> Result<(), Error> {
-    let is_name =
-        |part: &str| !matches!(part, "" | "." | "..") && part.trim() == part && !has_control(part);
+    let is_name = |part: &str| {
+        let is_other = matches!(part, "" | "." | "..") || part.starts_with("cgroup.");
+        !is_other && part.trim() == part && !part.chars().any(char::is_control)
+    };
     let within = path.trim_matches('/');
     if within.is_empty() && !path.starts_with("//") || within.split('/').all(is_name) {
         return Ok(());
     }
-    let accepted = "a path such as db or batch/backup; / for the root";
+    let accepted = "names of directories with / between them, such as db or batch/backup; / for \
+                    the root";
     Err(Error::bad(place, format!("control group \"{path}\""), accepted))
-}
-
-fn has_control(text: &str) -> bool {
-    text.chars().any(char::is_control)
 }
 
 /// Understands `blkio`: whether there is a controller of block I/O.

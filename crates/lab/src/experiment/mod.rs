@@ -521,7 +521,7 @@ mod tests {
             ("job: duration = \"0s\"", "duration \"0s\"; accepted: a time above zero"),
             ("job: clones = 0", "x.toml:4: clones \"0\"; accepted: 1 to 1000"),
             ("job: [axes]\nn = [1, 1]", "axis n has \"1\" twice"),
-            ("[[cgroup]]\npath = \"../a\"", "x.toml:2: control group \"../a\"; accepted: a path"),
+            ("[[cgroup]]\npath = \"../a\"", "x.toml:2: control group \"../a\"; accepted: names"),
             ("job: move = [{ at = \"1s\", to = \"a//b\" }]", "control group \"a//b\""),
         ];
         for (line, said) in cases {

@@ -12,7 +12,7 @@ use insight::timeline::keeper::Keeper;
 use lab::Error;
 use lab::World;
 use lab::experiment::input::{self, FileKind};
-use lab::explain::account::CallId;
+use lab::explain::account::{ACCEPTED_CALL, CallId};
 use lab::explain::focus::Focus;
 use lab::explain::{Explained, Options, explain as explain_plan, recorded};
 use lab::plan::Plan;
@@ -44,16 +44,20 @@ pub fn explain(asked: &ExplainOptions) -> Result<bool, Error> {
     let slowest = asked.slow.unwrap_or_default();
     let on_page = asked.slow.unwrap_or(SLOWEST);
     let kept = if html.is_some() { on_page } else { slowest };
-    let focus = focus(&plan)?;
+    let focus = focus(&plan);
     let trials = asked.trials.unwrap_or(TRIALS);
-    let otherwise = plan.metric.as_ref().and_then(|figure| Focus::of(figure, METRIC).ok());
+    let otherwise = plan.metric.as_ref().map(Focus::of).filter(Focus::is_of_calls);
     let call = asked.call.as_ref().map(|it| CallId::parse(it, CALL)).transpose()?;
     let options = Options { focus, otherwise, slowest: kept, call, trials };
     let explained = progress::with_bar(|progress| explain_plan(&plan, options, progress))?;
     if let Some(text) =
         asked.call.as_ref().filter(|_| explained.iter().all(|it| it.picked.is_none()))
     {
-        let accepted = "TASK:NUMBER of a call in the rows of --events";
+        let slowest = explained.iter().flat_map(|it| it.slowest(1)).next();
+        let such = slowest.map(|(caller, call)| {
+            format!(", such as {} ({} of {})", CallId::of(call), caller.kind.name(), caller.job)
+        });
+        let accepted = format!("{ACCEPTED_CALL}{}", such.unwrap_or_default());
         return Err(Error::bad(CALL, format!("there is no call {text}"), accepted));
     }
     if let Some(file) = events_to {
@@ -114,10 +118,9 @@ fn histograms(
 
 /// The calls that are to be looked at, if not all: those that a figure is of which somebody asks
 /// for. One that an experiment names is what its schedulers are judged by.
-fn focus(plan: &Plan) -> Result<Option<Focus>, Error> {
+fn focus(plan: &Plan) -> Option<Focus> {
     let place = plan.experiment.metric.as_ref().map(|(_, place)| place.as_str());
-    let asked = plan.metric.as_ref().filter(|_| place == Some(METRIC));
-    asked.map(|figure| Focus::of(figure, METRIC)).transpose()
+    plan.metric.as_ref().filter(|_| place == Some(METRIC)).map(Focus::of)
 }
 
 /// Where JSON and the page are wanted, if they are.
@@ -146,6 +149,10 @@ fn explain_recording(path: &Path, asked: &ExplainOptions) -> Result<bool, Error>
     if asked.call.is_some() {
         let accepted = "--slow N, which shows its slowest requests";
         return Err(Error::bad(CALL, "a recording has no calls", accepted));
+    }
+    if let Some(option) = asked.load.of_runs() {
+        let problem = format!("{} is a recording, which is not run", path.display());
+        return Err(Error::bad(option, problem, "--scheduler as well, which replays it"));
     }
     let (json, html) = outputs(asked)?;
     let mut shown = Keeper::default();

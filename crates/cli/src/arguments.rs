@@ -375,6 +375,23 @@ pub struct LoadOptions {
     pub paranoid: bool,
 }
 
+impl LoadOptions {
+    /// The first option that says how something is run, if there is one.
+    pub fn of_runs(&self) -> Option<String> {
+        let key = self.keys.given.first().map(|(name, _)| format!("--{}", name.replace('_', "-")));
+        let others = [
+            ("--set", !self.set.is_empty()),
+            ("--vary", !self.vary.is_empty()),
+            ("--seed", self.seed.is_some()),
+            ("--runs", self.runs.is_some()),
+            ("--duration", self.duration.is_some()),
+            ("--replay", self.replay.is_some()),
+        ];
+        let other = others.iter().find(|it| it.1).map(|it| it.0.to_string());
+        key.or(other)
+    }
+}
+
 /// The options of `explain`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -395,7 +412,8 @@ pub struct ExplainOptions {
     /// Show the N slowest calls one by one, each with its critical path; of a recording, requests
     #[arg(long, value_name = "N", help_heading = "Output")]
     pub slow: Option<usize>,
-    /// Show a call with its critical path, by the task and number that it has in rows of --events
+    /// Show one call with its critical path: TASK:NUMBER, such as 11:250, as --slow and the rows of
+    /// --events have them
     #[arg(long, value_name = "TASK:NUMBER", help_heading = "Output")]
     pub call: Option<String>,
     /// Show histograms of the time in each layer: as bpftrace or bcc prints them, or as JSON
@@ -437,6 +455,7 @@ impl KeyOptions {
             let set = keys::of_experiment(name).and_then(|key| key.set);
             let place = format!("--{}", name.replace('_', "-"));
             set.expect("only such keys have options")(experiment, value, &place)?;
+            experiment.places.insert(name, place);
         }
         Ok(())
     }

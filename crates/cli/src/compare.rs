@@ -4,7 +4,7 @@
 use crate::arguments::CompareOptions;
 use crate::events;
 use crate::load;
-use crate::output::{Destination, check_directory, print, write_file};
+use crate::output::{Destination, check_directory, check_that_they_differ, print, write_file};
 use crate::progress;
 use crate::terminal::style;
 use lab::matrix::Report;
@@ -32,10 +32,11 @@ pub fn compare(options: CompareOptions) -> Result<Outcome, Error> {
     fio_logs::check(&plan, Path::new("."))?;
     plan.logs_to = Some(PathBuf::from("."));
     if let Some(directory) = &options.record {
+        check_directory("--record", directory)?;
         record::check_directories(&plan, directory)?;
     }
     let events_to = events::asked(options.events.as_ref())?;
-    events_to.map_or(Ok(()), |_| events::check_plan(&plan))?;
+    events_to.map_or(Ok(()), |it| events::check_plan(&plan, &plan.experiment.seeds, it))?;
     let outputs = Outputs::of(&options)?;
     let saved = saved(&options, &plan)?;
     let began = Instant::now();
@@ -86,28 +87,18 @@ impl Outputs {
             )?,
             fio_json: options.fio_json.clone(),
         };
-        outputs.check_that_they_differ()?;
+        let events = options.events.clone().map(Destination::File);
+        check_that_they_differ(&[
+            ("--json", outputs.json.as_ref()),
+            ("--csv", outputs.csv.as_ref()),
+            ("--html", outputs.html.as_ref()),
+            ("--perfetto", outputs.perfetto.as_ref()),
+            ("--events", events.as_ref()),
+        ])?;
         if let Some(directory) = &outputs.fio_json {
             check_directory("--fio-json", directory)?;
         }
         Ok(outputs)
-    }
-
-    /// Refuses two results in one place.
-    fn check_that_they_differ(&self) -> Result<(), Error> {
-        let all = [
-            ("--json", &self.json),
-            ("--csv", &self.csv),
-            ("--html", &self.html),
-            ("--perfetto", &self.perfetto),
-        ];
-        for (at, (option, destination)) in all.iter().enumerate().filter(|(_, it)| it.1.is_some()) {
-            if let Some((other, _)) = all[..at].iter().find(|it| it.1 == *destination) {
-                let problem = format!("it goes where {other} goes");
-                return Err(Error::bad(*option, problem, "another file for one of them"));
-            }
-        }
-        Ok(())
     }
 
     /// Writes what is wanted. What goes to the standard output is not lost if a file fails.

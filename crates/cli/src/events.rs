@@ -1,6 +1,6 @@
 //! `--events`: a row for each request, and for each system call, in files.
 
-use crate::output::check_directory;
+use crate::output::{Destination, check_directory};
 use lab::plan::{Plan, Row};
 use lab::{Error, World, events, record};
 use rows::Rows;
@@ -13,14 +13,13 @@ const OPTION: &str = "--events";
 pub fn asked(file: Option<&PathBuf>) -> Result<Option<&PathBuf>, Error> {
     let Some(file) = file else { return Ok(None) };
     rows::check(file).map_err(|it| refused(file, &it))?;
-    let parent = file.parent().filter(|it| !it.as_os_str().is_empty());
-    let parent = parent.unwrap_or(Path::new("."));
-    if !parent.is_dir() || file.is_dir() {
-        let problem = format!("{}: there is no directory for it, or it is one", file.display());
-        return Err(Error::bad(OPTION, problem, "a file in a directory that is there"));
+    match Destination::asked(OPTION, Some(&Some(file.clone())))? {
+        Some(Destination::File(_)) => Ok(Some(file)),
+        _ => {
+            let problem = format!("{}: it is no regular file", file.display());
+            Err(Error::bad(OPTION, problem, "a file in a directory that can be written to"))
+        }
     }
-    check_directory(OPTION, parent)?;
-    Ok(Some(file))
 }
 
 fn refused(file: &Path, cause: &rows::Error) -> Error {
@@ -31,30 +30,35 @@ fn failed(cause: rows::Error) -> Error {
     Error::unwritable(&cause.path, std::io::Error::other(cause.cause))
 }
 
-/// Refuses a plan of which nobody sees single requests.
-pub fn check_plan(plan: &Plan) -> Result<(), Error> {
-    if plan.rows.iter().all(|row| row.world == World::Sim) {
-        return Ok(());
+/// Refuses a plan of which nobody sees single requests, or of which several results would need a
+/// directory that cannot be.
+pub fn check_plan(plan: &Plan, seeds: &[u64], file: &Path) -> Result<(), Error> {
+    if plan.rows.iter().any(|row| row.world != World::Sim) {
+        let accepted = "--world sim, or --record DIR and explain DIR/RESULT";
+        return Err(Error::bad(OPTION, "the world linux tells of no single request", accepted));
     }
-    let accepted = "--world sim, or --record DIR and explain DIR/RESULT";
-    Err(Error::bad(OPTION, "the world linux tells of no single request", accepted))
+    directory_of(plan, seeds, file).map_or(Ok(()), |it| check_directory(OPTION, &it))
 }
 
-/// Writes the requests of each result. Several have a directory called as the file is without its
-/// suffix, in which they are called as recordings are.
+/// The directory of several results: it is called as the file is without its suffix.
+fn directory_of(plan: &Plan, seeds: &[u64], file: &Path) -> Option<PathBuf> {
+    (plan.rows.len() * seeds.len() > 1).then(|| file.with_extension(""))
+}
+
+/// Writes the requests of each result. Several have a directory, in which they are called as
+/// recordings are.
 pub fn write(plan: &Plan, seeds: &[u64], file: &Path, with_calls: bool) -> Result<(), Error> {
     let results: Vec<(&Row, u64)> =
         plan.rows.iter().flat_map(|row| seeds.iter().map(move |seed| (row, *seed))).collect();
-    let is_one = results.len() == 1;
-    let directory = file.with_extension("");
-    if !is_one {
-        let made = std::fs::create_dir_all(&directory);
-        made.map_err(|cause| Error::unwritable(&directory, cause))?;
+    let directory = directory_of(plan, seeds, file);
+    if let Some(directory) = &directory {
+        let made = std::fs::create_dir_all(directory);
+        made.map_err(|cause| Error::unwritable(directory, cause))?;
     }
     let suffix = file.extension().unwrap_or_default().to_string_lossy();
     for (row, seed) in results {
         let name = format!("{}.{suffix}", record::directory_name(row, seed));
-        let path = if is_one { file.to_path_buf() } else { directory.join(name) };
+        let path = directory.as_ref().map_or(file.to_path_buf(), |it| it.join(name));
         write_one(plan, row, seed, &path, with_calls)?;
     }
     Ok(())

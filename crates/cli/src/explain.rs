@@ -3,7 +3,7 @@
 use crate::arguments::ExplainOptions;
 use crate::events::{self, Requests};
 use crate::load;
-use crate::output::{Destination, print};
+use crate::output::{Destination, check_that_they_differ, print};
 use crate::progress;
 use crate::terminal::style;
 use insight::Life;
@@ -12,7 +12,7 @@ use insight::timeline::keeper::Keeper;
 use lab::Error;
 use lab::World;
 use lab::experiment::input::{self, FileKind};
-use lab::explain::account::CallId;
+use lab::explain::account::{ACCEPTED_CALL, CallId};
 use lab::explain::focus::Focus;
 use lab::explain::{Explained, Options, explain as explain_plan, recorded};
 use lab::plan::Plan;
@@ -38,23 +38,26 @@ pub fn explain(asked: &ExplainOptions) -> Result<bool, Error> {
         return explain_recording(path, asked);
     }
     let plan = Plan::new(load::experiment(&asked.load)?)?;
-    let json = Destination::asked("--json", asked.json.as_ref())?;
-    let html = page_wanted(asked, json.as_ref())?;
+    let (json, html) = outputs(asked)?;
     let events_to = events::asked(asked.events.as_ref())?;
+    events_to.map_or(Ok(()), |it| events::check_plan(&plan, &plan.experiment.seeds[..1], it))?;
     let slowest = asked.slow.unwrap_or_default();
     let on_page = asked.slow.unwrap_or(SLOWEST);
     let kept = if html.is_some() { on_page } else { slowest };
-    let focus = focus(&plan)?;
+    let focus = focus(&plan);
     let trials = asked.trials.unwrap_or(TRIALS);
-    let otherwise = plan.metric.as_ref().and_then(|figure| Focus::of(figure, METRIC).ok());
+    let otherwise = plan.metric.as_ref().map(Focus::of).filter(Focus::is_of_calls);
     let call = asked.call.as_ref().map(|it| CallId::parse(it, CALL)).transpose()?;
     let options = Options { focus, otherwise, slowest: kept, call, trials };
-    events_to.map_or(Ok(()), |_| events::check_plan(&plan))?;
     let explained = progress::with_bar(|progress| explain_plan(&plan, options, progress))?;
     if let Some(text) =
         asked.call.as_ref().filter(|_| explained.iter().all(|it| it.picked.is_none()))
     {
-        let accepted = "TASK:NUMBER of a call in the rows of --events";
+        let slowest = explained.iter().flat_map(|it| it.slowest(1)).next();
+        let such = slowest.map(|(caller, call)| {
+            format!(", such as {} ({} of {})", CallId::of(call), caller.kind.name(), caller.job)
+        });
+        let accepted = format!("{ACCEPTED_CALL}{}", such.unwrap_or_default());
         return Err(Error::bad(CALL, format!("there is no call {text}"), accepted));
     }
     if let Some(file) = events_to {
@@ -115,23 +118,22 @@ fn histograms(
 
 /// The calls that are to be looked at, if not all: those that a figure is of which somebody asks
 /// for. One that an experiment names is what its schedulers are judged by.
-fn focus(plan: &Plan) -> Result<Option<Focus>, Error> {
+fn focus(plan: &Plan) -> Option<Focus> {
     let place = plan.experiment.metric.as_ref().map(|(_, place)| place.as_str());
-    let asked = plan.metric.as_ref().filter(|_| place == Some(METRIC));
-    asked.map(|figure| Focus::of(figure, METRIC)).transpose()
+    plan.metric.as_ref().filter(|_| place == Some(METRIC)).map(Focus::of)
 }
 
-/// Where the page is wanted, if it is.
-fn page_wanted(
-    asked: &ExplainOptions,
-    json: Option<&Destination>,
-) -> Result<Option<Destination>, Error> {
+/// Where JSON and the page are wanted, if they are.
+fn outputs(asked: &ExplainOptions) -> Result<(Option<Destination>, Option<Destination>), Error> {
+    let json = Destination::asked("--json", asked.json.as_ref())?;
     let html = Destination::asked("--html", asked.html.clone().map(Some).as_ref())?;
-    if html.is_some() && html.as_ref() == json {
-        let accepted = "another file for one of them";
-        return Err(Error::bad("--html", "it goes where --json goes", accepted));
-    }
-    Ok(html)
+    let events = asked.events.clone().map(Destination::File);
+    check_that_they_differ(&[
+        ("--json", json.as_ref()),
+        ("--html", html.as_ref()),
+        ("--events", events.as_ref()),
+    ])?;
+    Ok((json, html))
 }
 
 /// Whether a path is that of a recording, and not of something that is to be run. Who names a
@@ -148,8 +150,11 @@ fn explain_recording(path: &Path, asked: &ExplainOptions) -> Result<bool, Error>
         let accepted = "--slow N, which shows its slowest requests";
         return Err(Error::bad(CALL, "a recording has no calls", accepted));
     }
-    let json = Destination::asked("--json", asked.json.as_ref())?;
-    let html = page_wanted(asked, json.as_ref())?;
+    if let Some(option) = asked.load.of_runs() {
+        let problem = format!("{} is a recording, which is not run", path.display());
+        return Err(Error::bad(option, problem, "--scheduler as well, which replays it"));
+    }
+    let (json, html) = outputs(asked)?;
     let mut shown = Keeper::default();
     let options = recorded::Options {
         slowest: asked.slow.unwrap_or_default(),

@@ -3,7 +3,7 @@
 
 use crate::arguments::{LinuxMachine, LinuxVerb};
 use crate::load::{line, size_of};
-use crate::output::print;
+use crate::output::{Destination, check_directory, print};
 use base::Hz;
 use device::Model;
 use lab::Error;
@@ -40,6 +40,10 @@ pub fn linux(verb: LinuxVerb) -> Result<u8, Error> {
             print(format!("removed: Linux {version}, HZ={hz}\n").as_bytes()).map(|()| 0)
         }
         LinuxVerb::Run { machine, record, unperturbed, log, command } => {
+            if let Some(directory) = &record {
+                check_directory("--record", directory)?;
+            }
+            let log = Destination::asked("--log", log.map(Some).as_ref())?;
             let times = if unperturbed { Times::Disk } else { Times::Guest };
             let trace = record.as_ref().map(|_| times.trace(ROOM, false));
             let visit = visit(&machine, trace.unwrap_or_default())?;
@@ -47,9 +51,9 @@ pub fn linux(verb: LinuxVerb) -> Result<u8, Error> {
             if let Some(directory) = record {
                 keep_recording(&visit, times, &finished, &directory)?;
             }
-            if let Some(file) = log {
+            if let Some(destination) = log {
                 let lines = finished.log.served.iter().map(|served| format!("{served}\n"));
-                write(&file, lines.collect::<String>().as_bytes())?;
+                destination.write(&lines.collect::<String>())?;
             }
             let outcome = finished.jobs.first().expect("the command is a job");
             print(&outcome.output)?;
@@ -219,10 +223,6 @@ fn keep_recording(
     let (kernel, model, queue_depth) = (&visit.kernel, visit.model.name(), visit.queue_depth());
     let machine = Machine { kernel, model, queue_depth, times };
     Recorded::of(machine, finished)?.write(directory)
-}
-
-fn write(file: &Path, bytes: &[u8]) -> Result<(), Error> {
-    std::fs::write(file, bytes).map_err(|cause| Error::unwritable(file, cause))
 }
 
 /// There is no kernel: something is missing on this machine, or the source cannot be built.

@@ -5,7 +5,7 @@ use base::{Bytes, nearest};
 use lab::experiment::Setting;
 use lab::experiment::input::{self, TraceOptions};
 use lab::plan::MOST_RUNS;
-use lab::quantity::{self, ACCEPTED_DURATION, ACCEPTED_SIZE};
+use lab::quantity::{self, ACCEPTED_SIZE, ACCEPTED_SPAN};
 use lab::{Axis, Error, Experiment, JobSpec, Pace};
 
 /// The experiment that the command line describes.
@@ -17,8 +17,8 @@ pub fn experiment(options: &LoadOptions) -> Result<Experiment, Error> {
     let mut experiment = load(options)?;
     options.keys.apply(&mut experiment)?;
     if let Some(text) = &options.duration {
-        let refuse = || Error::bad("--duration", format!("\"{text}\""), ACCEPTED_DURATION);
-        let duration = quantity::duration(text).ok_or_else(refuse)?;
+        let refuse = || Error::bad("--duration", format!("\"{text}\""), ACCEPTED_SPAN);
+        let duration = quantity::span(text).ok_or_else(refuse)?;
         for job in &mut experiment.jobs {
             job.duration.get_or_insert(duration);
         }

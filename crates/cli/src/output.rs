@@ -1,7 +1,8 @@
 //! Where results go: the standard output, files that appear only when they are complete, and
 //! whatever else can be written to, such as a pipe.
 //!
-//! A destination is looked at before anything runs. What is not a regular file is never replaced.
+//! A destination is tried before anything runs: a file is made beside it and removed. What is not
+//! a regular file is never replaced.
 
 use lab::Error;
 use std::fs::{self, OpenOptions};
@@ -78,17 +79,27 @@ impl Destination {
     }
 }
 
-/// Refuses a directory for files that cannot be made.
+/// Refuses two results in one place; each has its option.
+pub fn check_that_they_differ(all: &[(&str, Option<&Destination>)]) -> Result<(), Error> {
+    for (at, (option, destination)) in all.iter().enumerate().filter(|(_, it)| it.1.is_some()) {
+        if let Some((other, _)) = all[..at].iter().find(|it| it.1 == *destination) {
+            let problem = format!("it goes where {other} goes");
+            return Err(Error::bad(*option, problem, "another file for one of them"));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a directory for files that cannot be made; one that is not there will be.
 pub fn check_directory(option: &str, path: &Path) -> Result<(), Error> {
-    let checked = match fs::metadata(path) {
-        Ok(_) => can_make_files(path),
-        Err(_) => can_make_files(directory_of(path)),
-    };
+    let is_there = |it: &&Path| fs::symlink_metadata(it).is_ok();
+    let named = path.ancestors().filter(|it| !it.as_os_str().is_empty());
+    let there = named.into_iter().find(is_there).unwrap_or(Path::new("."));
     let refuse = |cause| {
-        let problem = format!("{}: {cause}", path.display());
+        let problem = format!("{}: {}: {cause}", path.display(), there.display());
         Error::bad(option, problem, "a directory that can be written to, or its name")
     };
-    checked.map_err(refuse)
+    can_make_files(there).map_err(refuse)
 }
 
 /// The directory that a file is in.
@@ -96,13 +107,14 @@ fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Whether files can be made in a directory.
+/// Whether files can be made in a directory, which only making one tells for certain.
 fn can_make_files(directory: &Path) -> std::io::Result<()> {
     if !fs::metadata(directory)?.is_dir() {
         return Err(ErrorKind::NotADirectory.into());
     }
-    let access = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
-    rustix::fs::access(directory, access).map_err(std::io::Error::from)
+    let trial = directory.join(format!(".paternoster.{}.partial", std::process::id()));
+    OpenOptions::new().write(true).create_new(true).open(&trial)?;
+    fs::remove_file(&trial)
 }
 
 /// Writes to the standard output. A reader who has gone away is no failure.

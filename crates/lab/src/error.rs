@@ -111,6 +111,22 @@ impl Error {
         Error::NotYet { place: place.into(), what: what.into(), accepted: accepted.into() }
     }
 
+    /// A model or a host that was asked for at `place` cannot be used. What is wrong within its
+    /// file is told with the line there.
+    pub fn parameters(place: &str, cause: params::Error) -> Error {
+        match cause {
+            params::Error::Unknown { what, name, hint, all } => {
+                let problem = format!("unknown {what} \"{name}\"{hint}");
+                Error::bad(place, problem, format!("a TOML file, or {all}"))
+            }
+            params::Error::Unreadable { file, cause } => {
+                let problem = format!("{file}: cannot be read: {cause}");
+                Error::bad(place, problem, "a readable file, or a built-in name")
+            }
+            within @ params::Error::Bad { .. } => Error::Parameters(within),
+        }
+    }
+
     /// A file could not be read.
     pub fn unreadable(path: &Path, cause: std::io::Error) -> Error {
         Error::Unreadable { path: path.to_path_buf(), cause }

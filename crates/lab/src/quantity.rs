@@ -28,7 +28,7 @@ pub enum Kind {
     Count,
 }
 
-const UNITS: [(&str, f64, Kind); 22] = [
+const UNITS: [(&str, f64, Kind); 23] = [
     ("ns", 1.0, Kind::Time),
     ("us", 1e3, Kind::Time),
     ("µs", 1e3, Kind::Time),
@@ -42,6 +42,7 @@ const UNITS: [(&str, f64, Kind); 22] = [
     ("KiB", 1024.0, Kind::Size),
     ("MiB", 1_048_576.0, Kind::Size),
     ("GiB", 1_073_741_824.0, Kind::Size),
+    ("TiB", 1_099_511_627_776.0, Kind::Size),
     ("B/s", 1.0, Kind::Rate),
     ("kB/s", 1e3, Kind::Rate),
     ("MB/s", 1e6, Kind::Rate),
@@ -55,6 +56,8 @@ const UNITS: [(&str, f64, Kind); 22] = [
 
 /// What [`duration`] accepts, for messages.
 pub const ACCEPTED_DURATION: &str = "a time such as \"500ms\" or \"2s\"";
+/// What [`span`] accepts, for messages.
+pub const ACCEPTED_SPAN: &str = "a time above zero such as \"500ms\" or \"2s\"";
 /// What [`size`] accepts, for messages.
 pub const ACCEPTED_SIZE: &str = "a size such as \"512 MiB\" or \"1 GiB\"";
 
@@ -69,6 +72,11 @@ impl Quantity {
         let number: f64 = number.parse().ok()?;
         Some(Quantity { value: number * factor, kind: *kind })
     }
+}
+
+/// A time in which something can happen.
+pub fn span(text: &str) -> Option<Duration> {
+    duration(text).filter(|it| !it.is_zero())
 }
 
 /// A time.

@@ -84,6 +84,10 @@ impl SchedulerSpec {
         };
         for assignment in tunables.split(',').filter(|part| !part.is_empty()) {
             let (key, value) = parse_assignment(assignment, place)?;
+            if spec.tunables.iter().any(|(other, _)| *other == key) {
+                let problem = format!("{key} stands twice in \"{text}\"");
+                return Err(Error::bad(place, problem, "each tunable once"));
+            }
             let checked = spec.check(&key, value, place);
             let is_file = || kernels.usual_has_file(&key, spec.kernel.hz);
             if checked.is_err() && !(spec.guest.is_none() && is_file()) {

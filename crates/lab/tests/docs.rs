@@ -3,7 +3,8 @@
 use block::changes::{Change, Table};
 use block::{Kernel, Version};
 use lab::experiment::keys;
-use lab::figure;
+use lab::plan::Plan;
+use lab::{Experiment, figure, matrix};
 use sched::Backport;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,6 +15,39 @@ fn tables_of_the_documentation_are_those_of_the_code() {
     for (name, block) in keys::markdown().into_iter().chain([figure::markdown()]) {
         assert_block("docs/experiments.md", name, &block);
     }
+}
+
+/// The examples of experiments, as they stand between text.
+fn examples(text: &str) -> Vec<String> {
+    let mut blocks = vec![String::new()];
+    for line in text.lines() {
+        match line.strip_prefix("    ") {
+            Some(line) => blocks.last_mut().unwrap().push_str(&format!("{line}\n")),
+            None if line.is_empty() => blocks.last_mut().unwrap().push('\n'),
+            None => blocks.push(String::new()),
+        }
+    }
+    blocks.retain(|it| it.contains("[[job]]"));
+    blocks
+}
+
+#[test]
+fn examples_of_experiments_run_as_they_are() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/experiments.md");
+    let examples = examples(&std::fs::read_to_string(path).unwrap());
+    let [whole, files] = examples.as_slice() else { panic!("{examples:?}") };
+    let mut experiment = Experiment::parse("docs/experiments.md", whole).unwrap();
+    experiment.seeds.truncate(1);
+    let written = keys::EXPERIMENT.iter().filter(|it| it.form != keys::Form::Unwritten);
+    for key in written.filter(|key| !matches!(key.name, "mount_point" | "calls" | "metric")) {
+        assert!(experiment.places.contains_key(key.name), "{} is not in the example", key.name);
+    }
+    let report = matrix::run(Plan::new(experiment).unwrap(), None, 2, &|_| ()).unwrap();
+    assert!(report.results.iter().all(lab::RunResult::succeeded));
+    // What only a guest has is not simulated: it is understood, and refused where it would run.
+    let files = Experiment::parse("docs/experiments.md", files).unwrap();
+    let refused = Plan::new(files).unwrap_err().to_string();
+    assert!(refused.contains("is not simulated; accepted: --world linux"), "{refused}");
 }
 
 #[test]

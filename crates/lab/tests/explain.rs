@@ -34,7 +34,7 @@ fn said<'a>(text: &'a str, key: &str) -> &'a str {
 
 /// What the command asks for.
 fn asked(plan: &Plan, trials: usize) -> Options {
-    let otherwise = plan.metric.as_ref().and_then(|it| Focus::of(it, "test").ok());
+    let otherwise = plan.metric.as_ref().map(Focus::of).filter(Focus::is_of_calls);
     Options { trials, otherwise, ..Options::default() }
 }
 
@@ -135,7 +135,7 @@ fn the_calls_that_a_figure_is_of_are_looked_at_alone() {
     let plan = two_sections("both/rand.read_p90");
     let all = explain_row(&plan, &plan.rows[0], Options::default()).unwrap();
     let reads = all.callers.iter().find(|it| it.job == "both/rand").unwrap();
-    let focus = Focus::of(plan.metric.as_ref().unwrap(), "--metric").ok();
+    let focus = plan.metric.as_ref().map(Focus::of);
     let few = explain_row(&plan, &plan.rows[0], Options { focus, ..Options::default() }).unwrap();
     let [slow] = few.callers.as_slice() else { panic!("{:?}", few.callers) };
     assert_eq!((slow.job.as_str(), slow.longest), ("both/rand", reads.longest));

@@ -30,6 +30,17 @@ fn a_priority_that_nobody_honours_is_told_with_the_schedulers() {
 }
 
 #[test]
+fn who_does_not_honour_weights_is_named_once_for_all_points_of_the_axes() {
+    let text = "schedulers = [\"none\", \"mq-deadline\"]\nseeds = 1\n[[job]]\nname = \"a\"\n\
+                cgroup = \"a\"\nweight = 200\nrun = \"dd if=/dev/zero of=/dev/sda count=1\"\n\
+                [axes]\nnr_requests = [16, 31]\n";
+    let experiment = Experiment::parse("x.toml", text).unwrap();
+    let report = run(Plan::new(experiment).unwrap(), None, 1, &|_| {}).unwrap();
+    let findings = Summary::of(&report).findings.join("\n");
+    assert!(findings.contains("Weights: none, mq-deadline do not honour 200."), "{findings}");
+}
+
+#[test]
 fn a_tunable_at_its_default_is_told() {
     let (found, _) = remarks(&["cfq:slice_idle=8", "cfq:slice_idle=7"], &[("a", DD)]);
     assert!(found.contains("slice_idle=8 changes nothing: cfq@4.19 has it anyway."), "{found}");

@@ -228,9 +228,25 @@ fn what_is_wrong_is_found_before_anything_runs() {
     let refusal = |text: &str| plan(text).unwrap_err().to_string();
     let job = "[[job]]\nname = \"a\"\nrun = \"dd if=/dev/zero of=/dev/sda count=1\"\n";
     let model = refusal(&format!("model = \"hdd\"\n{job}"));
-    assert!(model.starts_with("unknown model \"hdd\""), "{model}");
+    assert!(model.starts_with("x.toml:1: unknown model \"hdd\""), "{model}");
+    assert!(model.contains("; accepted: a TOML file, or cheetah9lp, "), "{model}");
+    let model = refusal(&format!("{job}[axes]\nmodel = [\"null\", \"./none.toml\"]\n"));
+    assert!(model.starts_with("x.toml:5: ./none.toml: cannot be read: "), "{model}");
+    let host = refusal(&format!("host = \"vm-2018\"\n{job}"));
+    assert!(host.starts_with("x.toml:1: unknown host \"vm-2018\"; nearest: "), "{host}");
+    let point = refusal(&format!("mount_point = \"/data\"\n{job}"));
+    assert!(point.starts_with("x.toml:1: mount_point \"/data\" of a disk without"), "{point}");
+    let varied = refusal(&format!("{job}[axes]\nmemory = [\"1 GiB\"]\n"));
+    assert!(varied.starts_with("x.toml:5: memory cannot be varied; accepted: "), "{varied}");
+    let nothing = refusal(&job.replace("dd if=/dev/zero of=/dev/sda count=1", ""));
+    assert!(nothing.starts_with("x.toml:3: there is no command; accepted: "), "{nothing}");
+    let twice =
+        refusal(&format!("schedulers = [\"kyber:read_lat_nsec=1,read_lat_nsec=2\"]\n{job}"));
+    assert!(twice.contains("read_lat_nsec stands twice"), "{twice}");
+    let group = refusal(&format!("{job}cgroup = \"a/{{b}}\"\n[axes]\nb = [\"..\"]\n"));
+    assert!(group.starts_with("x.toml:3: control group \"a/..\"; accepted: names"), "{group}");
     let axis = refusal(&format!("{job}[axes]\nspeed = [1]\n"));
-    assert!(axis.starts_with("x.toml:5: speed changes nothing"), "{axis}");
+    assert!(axis.starts_with("x.toml:5: \"speed\" changes nothing"), "{axis}");
     let used = refusal(&job.replace("count=1", "count={n}"));
     assert!(used.starts_with("x.toml:3: no axis \"n\""), "{used}");
     let setting = refusal(&format!("{job}[settings]\nnr_requets = 1\n"));

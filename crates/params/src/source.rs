@@ -34,9 +34,15 @@ impl<'t> Source<'t> {
     ///
     /// The text is no TOML.
     pub fn parse(&self) -> Result<DeTable<'t>, NotToml> {
-        DeTable::parse(self.text).map(|root| root.into_inner()).map_err(|error| NotToml {
-            span: error.span().unwrap_or(0..0),
-            problem: format!("not TOML: {}", error.message().replace('\n', ", ")),
+        DeTable::parse(self.text).map(|root| root.into_inner()).map_err(|error| {
+            let span = error.span().unwrap_or(0..0);
+            // The parser does not say which key.
+            let key = match error.message() {
+                "duplicate key" => format!(" \"{}\"", self.written(span.clone())),
+                _ => String::new(),
+            };
+            let problem = format!("not TOML: {}{key}", error.message().replace('\n', ", "));
+            NotToml { span, problem }
         })
     }
 
@@ -46,7 +52,7 @@ impl<'t> Source<'t> {
     }
 
     /// What stands there.
-    pub(crate) fn written(&self, span: Range<usize>) -> &'t str {
+    pub fn written(&self, span: Range<usize>) -> &'t str {
         &self.text[span]
     }
 }

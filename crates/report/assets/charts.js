@@ -63,16 +63,15 @@ function curves({ unit, step, series }) {
 }
 
 // The share of requests that take up to so long; times double from one value to the next.
-function distributions({ of, series }) {
+function distributions({ of, series, medians }) {
   const length = Math.max(...series.map((it) => it.values.length));
   const first = Math.min(...series.map((it) => it.values.findIndex((value) => value > 0)));
   const start = Math.max(0, first - 1);
   const times = Array.from({ length: length - start }, (_, i) => 2 ** (i + start) / 1e3);
   const filled = (values) => times.map((_, i) => values[i + start] ?? 100);
-  const words = series.map(({ name, values }) => {
-    const at = values.findIndex((value) => value >= 50);
-    return `${nameOf(name)}: half within ${timeSpan(2 ** at)}.`;
-  });
+  const words = series.map(
+    ({ name }, at) => `${nameOf(name)}: half within ${timeSpan(medians[at])}.`,
+  );
   const span = (micros) => timeSpan(micros * 1e3).replace(/\.0+ /, " ");
   const time = { label: "up to", value: (_, at) => (at === null ? "–" : span(at)) };
   const ticks = (_, values) => values.map((it) => (it === null ? "" : span(it)));

@@ -50,7 +50,7 @@ pub fn read_trace(path: &Path, options: &Options) -> Result<Trace, Error> {
     }
     let files = recording_files(path);
     if files.is_empty() {
-        let cause = if path.is_dir() { "is a directory" } else { "no such file" };
+        let cause = why_no_file(path);
         let accepted = "a trace file, or NAME where NAME.blktrace.0 exists";
         return Err(Error::new(&name, Place::Whole, cause, accepted));
     }
@@ -71,6 +71,15 @@ pub fn read_trace(path: &Path, options: &Options) -> Result<Trace, Error> {
     keep_device(&name, draft.finish(&name, format, Clock::Absolute)?, options)
 }
 
+/// What a path is that leads to no file.
+fn why_no_file(path: &Path) -> &'static str {
+    match path.metadata() {
+        Ok(it) if it.is_dir() => "is a directory",
+        Ok(_) => "is no regular file",
+        Err(_) => "no such file",
+    }
+}
+
 /// The records of a recording of the kernel's format, with everything that is in them: those of
 /// the file at `path`, or, where that is no file, of all files of the recording called so.
 pub fn read_records(path: &Path) -> Result<Merge<Box<dyn Read>>, Error> {
@@ -78,7 +87,7 @@ pub fn read_records(path: &Path) -> Result<Merge<Box<dyn Read>>, Error> {
     if files.is_empty() {
         let accepted = "a blktrace file, or NAME where NAME.blktrace.0 exists";
         let name = path.display().to_string();
-        return Err(Error::new(&name, Place::Whole, "no such file", accepted));
+        return Err(Error::new(&name, Place::Whole, why_no_file(path), accepted));
     }
     let mut readers: Vec<Reader<Box<dyn Read>>> = vec![];
     for file in files {

@@ -130,7 +130,6 @@ fn a_tunable_out_of_range_names_range_and_unit() {
     assert!(message.contains("io.cost.qos is not simulated; accepted: --world linux"), "{message}");
 }
 
-#[test]
 fn limits_of_groups_that_are_none_are_refused() {
     let directory = Directory::new("limits");
     let limited = |limit: &str, more: &[&str]| {
@@ -145,7 +144,7 @@ fn limits_of_groups_that_are_none_are_refused() {
     assert!(message.starts_with(expected) && message.ends_with(", or max"), "{message}");
     let message = limited("io.max=riops=0", &["--world", "sim,linux"]);
     assert!(
-        message.contains("riops=0 is no limit; accepted: 1 to 4294967295, or max"),
+        message.contains("riops=0 is no limit; accepted: 1 to 4294967294, or max"),
         "{message}"
     );
     let message = limited("io.max=riops=9", &["--kernel", "2.6.32", "-s", "cfq"]);
@@ -155,6 +154,46 @@ fn limits_of_groups_that_are_none_are_refused() {
     let message = limited("blkio.throttle.read_iops_device=9", &[]);
     assert!(message.contains("is not simulated; accepted: --world linux"), "{message}");
     assert!(message.contains("io.max"), "{message}");
+}
+
+fn where_nothing_can_be_written_nothing_is_run() {
+    let directory = Directory::new("outputs");
+    directory.write("file", "kept");
+    std::os::unix::fs::symlink("nowhere", directory.path().join("link")).unwrap();
+    let refused = |verb: &str, option: &str| {
+        let before = directory.names();
+        let output = directory.run(&[&[verb, option][..], &DD].concat());
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{option}: {message}");
+        assert!(output.stdout.is_empty(), "{option} printed something");
+        assert_eq!(directory.names(), before, "{option} wrote something");
+        let name = option.split('=').next().unwrap();
+        assert!(message.starts_with(&format!("paternoster: {name}: ")), "{option}: {message}");
+        assert_eq!((message.lines().count(), message.matches("; accepted: ").count()), (1, 1));
+    };
+    for option in ["json", "csv", "html", "perfetto"] {
+        for place in ["none/x", "file/x", ".", "link", "/proc/x"] {
+            refused("compare", &format!("--{option}={place}"));
+        }
+    }
+    for option in ["record", "fio-json"] {
+        for place in ["file", "file/x/y", "link", "/proc/x"] {
+            refused("compare", &format!("--{option}={place}"));
+        }
+    }
+    // Several results would be in the directory `file`; one is a file of its own.
+    for verb in ["compare", "explain"] {
+        for place in ["none/x.csv", "file.csv", "/proc/x.csv", "x.json"] {
+            refused(verb, &format!("--events={place}"));
+        }
+    }
+    refused("explain", "--html=none/x");
+    for option in ["--record=file/x", "--log=none/x"] {
+        let message = refused_by_linux(&directory, &["linux", "run", option, "--", "true"]);
+        let name = option.split('=').next().unwrap();
+        assert!(message.starts_with(&format!("paternoster: {name}: ")), "{message}");
+    }
+    assert_eq!(std::fs::read_to_string(directory.path().join("file")).unwrap(), "kept");
 }
 
 fn malformed_toml_is_refused_with_its_line() {
@@ -265,7 +304,10 @@ fn bad_usage_is_refused() {
     let message = refusal(&directory, &[]);
     assert!(message.contains("nothing to run"), "{message}");
     let message = refused_dd(&directory, &["--vary", "fifo_bacth=1,2"]);
-    assert!(message.contains("fifo_bacth changes nothing; nearest: \"fifo_batch\""), "{message}");
+    assert!(
+        message.contains("\"fifo_bacth\" changes nothing; nearest: \"fifo_batch\""),
+        "{message}"
+    );
     let message = refusal(&directory, &["--", "dd", "of=/dev/sda", "count={n}"]);
     assert!(message.contains("no axis \"n\""), "{message}");
     let message = refused_dd(&directory, &["--depth", "3"]);
@@ -309,6 +351,8 @@ pub fn tests() -> Vec<testing::Test> {
             an_unknown_model_is_answered_with_those_there_are,
             an_unknown_host_is_refused,
             a_tunable_out_of_range_names_range_and_unit,
+            limits_of_groups_that_are_none_are_refused,
+            where_nothing_can_be_written_nothing_is_run,
             malformed_toml_is_refused_with_its_line,
             a_model_with_a_missing_parameter_is_refused_with_file_and_name,
             a_command_that_is_not_modelled_is_refused_by_name,

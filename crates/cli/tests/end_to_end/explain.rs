@@ -89,11 +89,14 @@ fn a_call_is_shown_by_the_number_that_rows_have() {
     let text = String::from_utf8(output.stdout).unwrap();
     let began = row[3].parse::<f64>().unwrap() / 1e9;
     assert!(text.contains(&format!("write of dd at {began:.6} s took")), "{text}");
+    let slow = String::from_utf8(run(&of("--slow", "1")).stdout).unwrap();
+    assert!(slow.contains(&format!("(--call {}:", row[0])), "{slow}");
     for bad in ["11", "11:x", "11:5000000"] {
         let output = run(&of("--call", bad));
         let message = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{message}");
         assert!(message.starts_with("paternoster: --call: ") && message.lines().count() == 1);
+        assert!(message.contains("; accepted: TASK:NUMBER, as --slow and the rows of --events"));
     }
 }
 

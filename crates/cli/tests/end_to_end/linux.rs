@@ -202,7 +202,7 @@ fn what_the_kernel_does_not_have_is_told_with_what_it_has() {
     );
     let nested = [&job("a:cgroup=a")[..], &job("b:cgroup=a/b")].concat();
     refused(&nested, "job a is in /a, which has /a/b below it");
-    refused(&job("a:cgroup=../a"), "the control group /../a; accepted: names of directories");
+    refused(&job("a:cgroup=../a"), "control group \"../a\"; accepted: names of directories");
 }
 
 fn any_path_below_dev_is_the_disk() {

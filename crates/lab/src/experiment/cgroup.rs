@@ -187,6 +187,21 @@ pub fn absolute(path: &str) -> String {
     format!("/{}", path.trim_matches('/'))
 }
 
+/// Refuses what is no path of a group: each part of it is the name of a directory.
+pub fn check_path(path: &str, place: &str) -> Result<(), Error> {
+    let is_name = |part: &str| {
+        let is_other = matches!(part, "" | "." | "..") || part.starts_with("cgroup.");
+        !is_other && part.trim() == part && !part.chars().any(char::is_control)
+    };
+    let within = path.trim_matches('/');
+    if within.is_empty() && !path.starts_with("//") || within.split('/').all(is_name) {
+        return Ok(());
+    }
+    let accepted = "names of directories with / between them, such as db or batch/backup; / for \
+                    the root";
+    Err(Error::bad(place, format!("control group \"{path}\""), accepted))
+}
+
 /// Understands `blkio`: whether there is a controller of block I/O.
 pub fn parse_blkio(text: &str, place: &str) -> Result<bool, Error> {
     let refuse = || Error::bad(place, format!("blkio \"{text}\""), "true, false");
@@ -215,6 +230,7 @@ fn read_group(document: &Document<'_>, value: &Value<'_>) -> Result<CgroupSpec, 
     let Some(path) = document.text(table, "path")? else {
         return Err(document.bad(&value.span(), "a control group without path", EXAMPLE));
     };
+    check_path(&path.text, &path.place)?;
     let mut group = CgroupSpec::new(&path.text, &path.place);
     keys::read(&keys::GROUP, document, table, &mut group)?;
     group.weight_device = read_device(document, table, "weight_device")?;
@@ -232,7 +248,7 @@ fn read_device(
     let Some(disks) = document.table(table, key)? else { return Ok(None) };
     document.check_keys(disks, key, &[DISK])?;
     match document.whole(disks, DISK)? {
-        Some((weight, place)) => parse_weight(&weight.to_string(), &place).map(Some),
+        Some(Text { text, place }) => parse_weight(&text, &place).map(Some),
         None => Ok(None),
     }
 }
@@ -254,14 +270,15 @@ pub(crate) fn read_moves(
                 || document.bad(&value.span(), format!("a move without {key}"), EXAMPLE_MOVE);
             document.text(table, key)?.ok_or_else(missing)
         };
-        let (Text { text, place }, to) = (must("at")?, must("to")?.text);
+        let (Text { text, place }, to) = (must("at")?, must("to")?);
+        check_path(&to.text, &to.place)?;
         let refuse = || Error::bad(&place, format!("at \"{text}\""), ACCEPTED_DURATION);
         let at = quantity::duration(&text).ok_or_else(refuse)?;
         if at < start {
             let problem = format!("a move at {text}, before the job starts");
             return Err(Error::bad(place, problem, "times from the start of the job on"));
         }
-        moves.push(MoveSpec { at, to });
+        moves.push(MoveSpec { at, to: to.text });
     }
     moves.sort_by_key(|it| it.at);
     Ok(moves)

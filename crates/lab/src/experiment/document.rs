@@ -5,7 +5,7 @@ use base::nearest;
 use params::Source;
 use std::ops::Range;
 use toml::Spanned;
-use toml::de::{DeString, DeTable, DeValue};
+use toml::de::{DeInteger, DeString, DeTable, DeValue};
 
 /// A value and where it stands.
 pub(crate) type Value<'t> = Spanned<DeValue<'t>>;
@@ -40,6 +40,11 @@ impl<'t> Document<'t> {
         Error::bad(self.place(span), problem, accepted)
     }
 
+    /// What stands at a place.
+    pub fn written(&self, span: &Range<usize>) -> &'t str {
+        self.0.written(span.clone())
+    }
+
     /// Refuses any key of `table` that is not among `known`.
     pub fn check_keys(&self, table: &DeTable<'_>, what: &str, known: &[&str]) -> Result<(), Error> {
         table.iter().try_for_each(|(key, _)| self.check_key(key, what, known))
@@ -67,12 +72,11 @@ impl<'t> Document<'t> {
         self.as_text(key, value).map(Some)
     }
 
-    /// A whole number under `key`, if it is there.
-    pub fn whole(&self, table: &DeTable<'_>, key: &str) -> Result<Option<(i64, String)>, Error> {
+    /// A whole number under `key`, as [`number_text`] writes it, if it is there.
+    pub fn whole(&self, table: &DeTable<'_>, key: &str) -> Result<Option<Text>, Error> {
         let Some(value) = table.get(key) else { return Ok(None) };
-        let number = value.get_ref().as_integer();
-        match number.and_then(|number| i64::from_str_radix(number.as_str(), number.radix()).ok()) {
-            Some(number) => Ok(Some((number, self.place(&value.span())))),
+        match value.get_ref().as_integer().map(number_text) {
+            Some(text) => Ok(Some(Text { text, place: self.place(&value.span()) })),
             None => Err(self.wrong(key, value, "a whole number")),
         }
     }
@@ -117,7 +121,7 @@ impl<'t> Document<'t> {
     pub fn as_word(&self, key: &str, value: &Value<'_>) -> Result<String, Error> {
         match value.get_ref() {
             DeValue::String(text) => Ok(text.to_string()),
-            DeValue::Integer(number) => Ok(number.as_str().to_string()),
+            DeValue::Integer(number) => Ok(number_text(number)),
             DeValue::Float(number) => Ok(number.as_str().to_string()),
             DeValue::Boolean(flag) => Ok(flag.to_string()),
             _ => Err(self.wrong(key, value, "a text, a number, true or false")),
@@ -129,6 +133,12 @@ impl<'t> Document<'t> {
         let problem = format!("{key} is of type {}", value.get_ref().type_str());
         self.bad(&value.span(), problem, accepted)
     }
+}
+
+/// A whole number in decimal digits; one that nothing here can hold, as it was written.
+fn number_text(number: &DeInteger<'_>) -> String {
+    let value = i128::from_str_radix(number.as_str(), number.radix());
+    value.map_or(number.to_string(), |value| value.to_string())
 }
 
 /// A text and where it stands.

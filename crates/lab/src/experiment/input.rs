@@ -73,10 +73,7 @@ pub fn load(path: &Path, options: &TraceOptions) -> Result<Experiment, Error> {
             return builtin_at(path).unwrap_or_else(|| Experiment::load(path));
         }
         FileKind::JobFile => {
-            if !path.is_file() {
-                let missing = std::io::Error::from(std::io::ErrorKind::NotFound);
-                return Err(Error::unreadable(path, missing));
-            }
+            params::read_text(path).map_err(|cause| Error::unreadable(path, cause))?;
             Work::JobFile(path.to_path_buf())
         }
         FileKind::Trace => {
@@ -153,6 +150,25 @@ mod tests {
         assert_eq!(kind("0,303567,3584,w,0.000000\n"), FileKind::Trace);
         assert_eq!(kind(""), FileKind::Trace);
         assert_eq!(kind_of_text(&[0x07, 0x74, 0x61, 0x65, 0xff]), FileKind::Trace);
+    }
+
+    #[test]
+    fn what_cannot_be_a_job_file_is_refused_by_its_name() {
+        let directory = linux::Directory::make().unwrap();
+        std::fs::write(directory.path().join("binary.fio"), [0xff, 0xfe]).unwrap();
+        std::fs::create_dir(directory.path().join("tree.fio")).unwrap();
+        for name in ["binary.fio", "tree.fio", "missing.fio"] {
+            let path = directory.path().join(name);
+            let refused = load(&path, &TraceOptions::default()).unwrap_err();
+            let expected = format!("{}: cannot be read: ", path.display());
+            assert!(refused.is_bad_input() && refused.to_string().starts_with(&expected));
+        }
+        let empty = directory.path().join("empty.fio");
+        std::fs::write(&empty, "").unwrap();
+        let experiment = load(&empty, &TraceOptions::default()).unwrap();
+        let refused = crate::plan::Plan::new(experiment).unwrap_err().to_string();
+        let expected = format!("{}:1: the file defines no jobs; accepted: ", empty.display());
+        assert!(refused.starts_with(&expected), "{refused}");
     }
 
     #[test]

@@ -98,9 +98,7 @@ impl JobSpec {
     pub fn parse(head: &str, command: &str) -> Result<JobSpec, Error> {
         let place = format!("--job '{head}'");
         let (name, options) = head.split_once(':').unwrap_or((head, ""));
-        if name.is_empty() {
-            return Err(Error::bad(place, "the job has no name", JOB_HEAD));
-        }
+        check_name(name, &place, JOB_HEAD)?;
         let mut job = JobSpec::new(name, Work::Command(command.to_string()), place.clone());
         let heads = || keys::JOB.iter().filter(|key| !key.flags.is_empty());
         for option in split(options).iter().filter(|option| !option.is_empty()) {
@@ -122,7 +120,23 @@ impl JobSpec {
     }
 }
 
+const MOST_CLONES: usize = 1000;
 const JOB_HEAD: &str = "NAME[:cgroup=PATH,weight=1 to 10000,ioprio=CLASS/LEVEL,io.max=riops=100 …]";
+
+/// A job is called in results by its name.
+pub(super) fn check_name(name: &str, place: &str, accepted: &str) -> Result<(), Error> {
+    match name.trim().is_empty() {
+        true => Err(Error::bad(place, "the job has no name", accepted)),
+        false => Ok(()),
+    }
+}
+
+/// How many of a job run at once.
+pub fn parse_clones(text: &str, place: &str) -> Result<usize, Error> {
+    let number = text.parse().ok().filter(|number| (1..=MOST_CLONES).contains(number));
+    let accepted = format!("1 to {MOST_CLONES}, or {{AXIS}}");
+    number.ok_or_else(|| Error::bad(place, format!("clones \"{text}\""), accepted))
+}
 
 /// A weight of a control group.
 pub fn parse_weight(text: &str, place: &str) -> Result<u32, Error> {

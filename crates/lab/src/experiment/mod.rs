@@ -29,6 +29,7 @@ use linux::configuration::default_hz;
 use machine::Mount;
 use sched::Schedulers;
 pub use setting::Setting;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
@@ -38,6 +39,7 @@ pub const DEFAULT_MODEL: &str = "hdd-7200-sata";
 pub const DEFAULT_HOST: &str = "host-2020";
 /// How many seeds when nobody says so.
 pub const DEFAULT_SEEDS: u64 = 5;
+const MOST_SEEDS: u64 = 10_000;
 
 const EXAMPLE_JOB: &str = "[[job]] with name = \"…\" and run = \"…\"";
 
@@ -54,8 +56,8 @@ pub struct Experiment {
     pub directory: PathBuf,
     /// The device model, by name or path.
     pub model: String,
-    /// Whether somebody named it, so that it is not merely assumed.
-    pub is_model_named: bool,
+    /// Where each key was given a value; those that nobody named are not there.
+    pub places: BTreeMap<&'static str, String>,
     /// The host, by name or path.
     pub host: String,
     /// The kernel of schedulers that do not name one, and where that was said.
@@ -144,7 +146,7 @@ impl Experiment {
             origin: "command line".to_string(),
             directory: PathBuf::new(),
             model: DEFAULT_MODEL.to_string(),
-            is_model_named: false,
+            places: BTreeMap::new(),
             host: DEFAULT_HOST.to_string(),
             kernel: None,
             hz: None,
@@ -187,11 +189,13 @@ impl Experiment {
         keys::check(&keys::EXPERIMENT, "an experiment", &document, &root)?;
         let mut experiment = Experiment::of_jobs("", read_jobs(&document, &root)?);
         experiment.origin = file.to_string();
-        keys::read(&keys::EXPERIMENT, &document, &root, &mut experiment)?;
-        for value in document.list(&root, "schedulers")? {
-            let Text { text, place } = document.as_text("schedulers", value)?;
-            experiment.schedulers.push((text, place));
+        for key in &keys::EXPERIMENT {
+            if let Some(value) = root.get(key.name) {
+                experiment.places.insert(key.name, document.place(&value.span()));
+            }
         }
+        keys::read(&keys::EXPERIMENT, &document, &root, &mut experiment)?;
+        experiment.schedulers = read_schedulers(&document, &root)?;
         experiment.settings = read_settings(&document, &root)?;
         experiment.cgroups = cgroup::read(&document, &root)?;
         experiment.setup = read_setup(&document, &root)?;
@@ -224,8 +228,34 @@ impl Axis {
         if name.is_empty() || values.is_empty() {
             return Err(Error::bad(place, "nothing to vary", "KEY=VALUE,VALUE,…"));
         }
-        Ok(Axis { name: name.to_string(), values, place })
+        Axis { name: name.to_string(), values, place }.checked()
     }
+
+    /// Has every value once: two rows with the same one are told apart by nothing.
+    fn checked(self) -> Result<Axis, Error> {
+        let is_twice = |(at, value): &(usize, &String)| self.values[..*at].contains(value);
+        match self.values.iter().enumerate().find(is_twice) {
+            Some((_, value)) => {
+                let problem = format!("axis {} has \"{value}\" twice", self.name);
+                Err(Error::bad(&self.place, problem, "each value once"))
+            }
+            None => Ok(self),
+        }
+    }
+}
+
+fn read_schedulers(
+    document: &Document<'_>,
+    root: &DeTable<'_>,
+) -> Result<Vec<(String, String)>, Error> {
+    let list = document.list(root, "schedulers")?;
+    if let Some(value) = root.get("schedulers").filter(|_| list.is_empty()) {
+        let accepted = "schedulers = [\"all\"], some of paternoster list schedulers, or no such \
+                        key for none and mq-deadline";
+        return Err(document.bad(&value.span(), "the list of schedulers is empty", accepted));
+    }
+    let one = |value| document.as_text("schedulers", value).map(|it| (it.text, it.place));
+    list.iter().map(one).collect()
 }
 
 fn read_setup(document: &Document<'_>, root: &DeTable<'_>) -> Result<Vec<JobSpec>, Error> {
@@ -263,6 +293,7 @@ fn read_job(document: &Document<'_>, value: &Value<'_>) -> Result<JobSpec, Error
         document.text(table, key)?.ok_or_else(missing)
     };
     let name = must("name")?;
+    job::check_name(&name.text, &name.place, EXAMPLE_JOB)?;
     let run = must("run")?;
     let mut job = JobSpec::new(name.text, Work::Command(run.text), run.place);
     keys::read(&keys::JOB, document, table, &mut job)?;
@@ -288,14 +319,18 @@ fn read_axes(document: &Document<'_>, root: &DeTable<'_>) -> Result<Vec<Axis>, E
         }
         let values = values.iter().map(|value| document.as_word(name, value));
         let values = values.collect::<Result<_, _>>()?;
-        axes.push((key.span().start, Axis { name: name.to_string(), values, place }));
+        let axis = Axis { name: name.to_string(), values, place }.checked()?;
+        axes.push((key.span().start, axis));
     }
     axes.sort_by_key(|(position, _)| *position);
     Ok(axes.into_iter().map(|(_, axis)| axis).collect())
 }
 
 fn read_seeds(document: &Document<'_>, root: &DeTable<'_>) -> Result<Vec<u64>, Error> {
-    let accepted = "a number of seeds such as 5, or a list of them such as [1, 2, 3]";
+    let accepted = format!(
+        "a number of seeds from 1 to {MOST_SEEDS}, such as 5, or a list of whole numbers, none \
+         twice, such as [1, 2, 3]"
+    );
     let value = root.get("seeds").expect("the caller has seen it");
     let number = |value: &Value<'_>| {
         let number = value.get_ref().as_integer()?;
@@ -303,13 +338,17 @@ fn read_seeds(document: &Document<'_>, root: &DeTable<'_>) -> Result<Vec<u64>, E
     };
     let seeds = match value.get_ref() {
         DeValue::Integer(_) => {
-            number(value).filter(|it| *it <= 10_000).map(|it| (1..=it).collect())
+            number(value).filter(|it| *it <= MOST_SEEDS).map(|it| (1..=it).collect())
         }
         DeValue::Array(list) => list.iter().map(number).collect::<Option<Vec<u64>>>(),
         _ => None,
     };
-    let seeds = seeds.filter(|seeds: &Vec<u64>| !seeds.is_empty());
-    seeds.ok_or_else(|| document.bad(&value.span(), "seeds", accepted))
+    let is_new = |seeds: &[u64], at: usize| !seeds[..at].contains(&seeds[at]);
+    let seeds = seeds.filter(|seeds: &Vec<u64>| {
+        !seeds.is_empty() && (0..seeds.len()).all(|at| is_new(seeds, at))
+    });
+    let problem = || format!("seeds = {}", document.written(&value.span()));
+    seeds.ok_or_else(|| document.bad(&value.span(), problem(), accepted))
 }
 
 fn read_expect(
@@ -367,7 +406,11 @@ fn read_row(
         let known: Vec<&str> = experiment.schedulers.iter().map(|it| it.0.as_str()).collect();
         let hint = base::nearest(&scheduler, known.iter().copied());
         let problem = format!("\"{scheduler}\" is not among the schedulers{hint}");
-        return Err(document.bad(&key.span(), problem, known.join(", ")));
+        let accepted = match known.is_empty() {
+            true => format!("schedulers = [\"{scheduler}\", …] as well"),
+            false => known.join(", "),
+        };
+        return Err(document.bad(&key.span(), problem, accepted));
     }
     let mut axes = Vec::new();
     for word in words {
@@ -449,7 +492,6 @@ mod tests {
     fn what_is_wrong_is_told_with_its_line() {
         assert!(refusal("title = \n").starts_with("x.toml:1: not TOML"));
         assert!(refusal(&format!("fs = \"xsf\"\n{MINIMAL}")).contains("nearest: \"xfs\""));
-        assert!(refusal(&format!("seeds = 0\n{MINIMAL}")).contains("a number of seeds"));
         assert!(refusal(&format!("model = 5\n{MINIMAL}")).contains("model is of type integer"));
         assert!(refusal(&format!("{MINIMAL}start = \"soon\"")).contains("start \"soon\""));
         assert!(refusal(&format!("{MINIMAL}{MINIMAL}")).contains("a second job \"a\""));
@@ -457,6 +499,64 @@ mod tests {
         let expect = "schedulers = [\"none\"]\n[[job]]\nname = \"a\"\nrun = \"x\"\n[expect]\n";
         assert!(refusal(&format!("{expect}noop = {{}}")).contains("not among the schedulers"));
         assert!(refusal(&format!("{expect}none = {{ p = \"\" }}")).contains("no figure \"p\""));
+    }
+
+    /// What is said of a line at the beginning of an experiment, or at the end of its job.
+    fn refusal_of(line: &str) -> String {
+        match line.strip_prefix("job: ") {
+            Some(line) => refusal(&format!("{MINIMAL}{line}\n")),
+            None => refusal(&format!("{line}\n{MINIMAL}")),
+        }
+    }
+
+    #[test]
+    fn a_value_that_means_nothing_is_refused_with_what_it_is_and_what_would_do() {
+        let cases = [
+            ("seeds = 0", "seeds = 0; accepted: a number of seeds from 1 to 10000"),
+            ("seeds = -1", "seeds = -1; accepted: a number of seeds"),
+            ("seeds = [3, 3]", "seeds = [3, 3]; accepted: "),
+            ("memory = \"0\"", "memory \"0\"; accepted: a size such as"),
+            ("memory = \"4 KiB\"", "\"1 GiB\", 1 MiB at least"),
+            ("schedulers = []", "the list of schedulers is empty; accepted: "),
+            ("job: duration = \"0s\"", "duration \"0s\"; accepted: a time above zero"),
+            ("job: clones = 0", "x.toml:4: clones \"0\"; accepted: 1 to 1000"),
+            ("job: [axes]\nn = [1, 1]", "axis n has \"1\" twice"),
+            ("[[cgroup]]\npath = \"../a\"", "x.toml:2: control group \"../a\"; accepted: names"),
+            ("job: move = [{ at = \"1s\", to = \"a//b\" }]", "control group \"a//b\""),
+        ];
+        for (line, said) in cases {
+            let refused = refusal_of(line);
+            assert!(refused.starts_with("x.toml:") && refused.contains(said), "{line}: {refused}");
+        }
+        assert!(
+            refusal(&MINIMAL.replace("\"a\"", "\" \"")).contains("x.toml:2: the job has no name")
+        );
+    }
+
+    #[test]
+    fn a_value_of_another_form_is_answered_with_what_the_key_takes() {
+        let cases = [
+            ("kernel = 6.1", "kernel is of type float; accepted: a text in quotes: a version"),
+            ("hz = \"250\"", "hz is of type string; accepted: a whole number: 100, 250, 300, 1000"),
+            ("schedulers = \"bfq\"", "accepted: a list of NAME[@KERNEL]"),
+            ("[cgroup]\npath = \"a\"", "cgroup is of type table; accepted: [[cgroup]] tables"),
+            ("queue_depth = 99999999999999999999", "\"99999999999999999999\"; accepted: 1 to 256"),
+            ("title = \"a\"\ntitle = \"b\"", "x.toml:2: not TOML: duplicate key \"title\""),
+            ("world = \"linux\"", "no key \"world\"; accepted: --world on the command line"),
+            ("runs = 3", "no key \"runs\"; accepted: seeds: a number or a list"),
+        ];
+        for (line, said) in cases {
+            let refused = refusal_of(line);
+            assert!(refused.starts_with("x.toml:") && refused.contains(said), "{line}: {refused}");
+        }
+    }
+
+    #[test]
+    fn a_number_counts_in_whatever_base_it_is_written() {
+        let experiment =
+            parse(&format!("queue_depth = 0x10\n{MINIMAL}[settings]\nnr_requests = 0x40\n"));
+        assert_eq!(experiment.queue_depth, Some(16));
+        assert_eq!(experiment.settings[0].value, "64");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use insight::histogram::Distribution;
 use insight::{Call, Layer, Segment};
 use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 /// So many of the slowest calls of each caller are kept at least.
 pub const SLOWEST: usize = 3;
@@ -128,15 +129,30 @@ pub struct CallId {
     pub number: u64,
 }
 
+impl fmt::Display for CallId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.task.0, self.number)
+    }
+}
+
+/// What names a call, for messages.
+pub const ACCEPTED_CALL: &str = "TASK:NUMBER, as --slow and the rows of --events have them";
+
 impl CallId {
+    /// That of a call.
+    pub fn of(call: &Call) -> CallId {
+        CallId { task: call.task, number: call.token }
+    }
+
     /// Reads `TASK:NUMBER`; `place` is where that stands.
     pub fn parse(text: &str, place: &str) -> Result<CallId, Error> {
         let parts = text.split_once(':');
         let parsed = parts.and_then(|(task, number)| {
             Some(CallId { task: ContextId(task.parse().ok()?), number: number.parse().ok()? })
         });
-        let accepted = "TASK:NUMBER, as in the rows of --events, such as 11:250";
-        parsed.ok_or_else(|| Error::bad(place, format!("\"{text}\""), accepted))
+        let accepted = format!("{ACCEPTED_CALL}, such as 11:250");
+        let problem = format!("\"{text}\" names no call");
+        parsed.ok_or_else(|| Error::bad(place, problem, accepted))
     }
 
     fn is_of(self, call: &Call) -> bool {

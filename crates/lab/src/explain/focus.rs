@@ -4,7 +4,7 @@
 use super::account::Caller;
 use super::actors::Actors;
 use super::case::time;
-use crate::error::Error;
+use crate::RunResult;
 use crate::figure::{Figure, Layer, Point, What};
 use crate::metrics::CallKind;
 use base::{Duration, Histogram};
@@ -14,50 +14,65 @@ use std::collections::BTreeSet;
 /// What a figure is of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Focus {
-    name: String,
-    job: Option<String>,
-    kind: Option<CallKind>,
+    figure: Figure,
+    kinds: &'static [CallKind],
     point: Point,
+    is_of_calls: bool,
 }
 
 /// Calls that are looked at, and no others.
 #[derive(Clone, Debug)]
 pub struct Only {
     tasks: BTreeSet<ContextId>,
-    kind: Option<CallKind>,
+    kinds: &'static [CallKind],
     least: Duration,
 }
 
+/// All kinds of calls.
+static ALL: [CallKind; 4] = CallKind::ALL;
+/// Those by which a log is written.
+static OF_LOGS: [CallKind; 2] = [CallKind::Write, CallKind::Sync];
+
 impl Focus {
-    /// The calls that a figure is of; `place` is where it was asked for.
-    pub fn of(figure: &Figure, place: &str) -> Result<Focus, Error> {
-        let (kind, point) = match figure.what {
-            What::Call(kind, point) => (Some(kind), point),
-            What::Layer(Layer::Syscall, point) => (None, point),
-            What::Bandwidth(kind) | What::Iops(kind) => (kind, Point::Mean),
-            _ => {
-                let problem = format!("{figure} is not of calls");
-                let accepted = "[JOB.]{read,write,sync,trim,syscall}_{p50,p99,…,mean,max}, \
-                                [JOB.][read_|write_]{bw,iops}";
-                return Err(Error::bad(place, problem, accepted));
-            }
+    /// The calls that a figure is of, or else those that are behind it.
+    pub fn of(figure: &Figure) -> Focus {
+        let (kinds, point) = match figure.what {
+            What::Call(kind, point) => (of_kind(Some(kind)), point),
+            What::Bandwidth(kind) | What::Iops(kind) => (of_kind(kind), Point::Mean),
+            What::Commit(point) => (&OF_LOGS[..], point),
+            What::Layer(_, point) => (&ALL[..], point),
+            _ => (&ALL[..], Point::Mean),
         };
-        Ok(Focus { name: figure.to_string(), job: figure.job.clone(), kind, point })
+        let is_of_calls = matches!(
+            figure.what,
+            What::Call(..) | What::Bandwidth(_) | What::Iops(_) | What::Layer(Layer::Syscall, _)
+        );
+        Focus { figure: figure.clone(), kinds, point, is_of_calls }
+    }
+
+    /// Whether the figure is one of these calls, rather than one that they are behind.
+    pub fn is_of_calls(&self) -> bool {
+        self.is_of_calls
     }
 
     /// The figure's name.
-    pub fn name(&self) -> &str {
-        &self.name
+    pub fn name(&self) -> String {
+        self.figure.to_string()
     }
 
     /// Whether it is of one job.
     pub fn names_a_job(&self) -> bool {
-        self.job.is_some()
+        self.figure.job.is_some()
+    }
+
+    /// Whether there is such a figure in a run.
+    pub fn is_in(&self, result: &RunResult) -> bool {
+        self.is_of_calls || self.figure.value(result).is_some()
     }
 
     /// Whether some of somebody's calls are looked at.
     pub fn is_about(&self, job: &str, kind: CallKind) -> bool {
-        self.job.as_ref().is_none_or(|it| it == job) && self.kind.is_none_or(|it| it == kind)
+        self.figure.job.as_ref().is_none_or(|it| it == job) && self.kinds.contains(&kind)
     }
 
     /// The calls that are looked at, of all that there are; nothing if there is none.
@@ -67,7 +82,7 @@ impl Focus {
             it.by_layer.get(&None).into_iter().for_each(|all| times.merge(all.histogram()));
             tasks.extend(actors.tasks(&it.job));
         }
-        let only = Only { tasks, kind: self.kind, least: self.least(&times) };
+        let only = Only { tasks, kinds: self.kinds, least: self.least(&times) };
         (times.count() > 0).then_some(only)
     }
 
@@ -99,17 +114,18 @@ impl Focus {
 
     /// What is said where there is no such call.
     pub fn nothing(&self) -> String {
-        format!("There is no call that {} is of", self.name)
+        format!("There is no call that {} is of", self.figure)
     }
 
     /// What is looked at, in a sentence.
     pub fn sentence(&self, looked_at: u64, all: u64, only: &Only) -> String {
-        let least = time(only.least);
+        let (name, least) = (&self.figure, time(only.least));
+        // Only such calls make the figure what it is; others have a part in it.
+        let calls = if self.is_of_calls { "calls" } else { "calls that have a part in it" };
         match only.least.is_zero() {
-            true => format!("Looked at for {}: {all} calls", self.name),
+            true => format!("Looked at for {name}: {all} {calls}"),
             false => format!(
-                "Looked at for {}: {looked_at} of {all} calls, those of {least} and more",
-                self.name
+                "Looked at for {name}: {looked_at} of {all} {calls}, those of {least} and more"
             ),
         }
     }
@@ -118,6 +134,35 @@ impl Focus {
 impl Only {
     /// Whether a call is one of them.
     pub fn has(&self, task: ContextId, kind: CallKind, took: Duration) -> bool {
-        took >= self.least && self.kind.is_none_or(|it| it == kind) && self.tasks.contains(&task)
+        took >= self.least && self.kinds.contains(&kind) && self.tasks.contains(&task)
+    }
+}
+
+/// The kind alone, or all.
+fn of_kind(kind: Option<CallKind>) -> &'static [CallKind] {
+    let place = kind.and_then(|kind| ALL.iter().position(|it| *it == kind));
+    place.map_or(&ALL, |place| &ALL[place..=place])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figure::METRICS;
+
+    #[test]
+    fn every_figure_has_calls_behind_it() {
+        let figure = |text: &str| Figure::parse(text, &["log".to_string()], "x:1");
+        for row in METRICS.iter() {
+            let names = ["", "_p99", "_max"].map(|point| format!("{}{point}", row.name));
+            let known: Vec<Figure> = names.iter().filter_map(|it| figure(it).ok()).collect();
+            assert!(!known.is_empty(), "{}", row.name);
+            assert!(known.iter().all(|it| !Focus::of(it).kinds.is_empty()));
+        }
+        let of = |text: &str| Focus::of(&figure(text).unwrap());
+        let commit = of("log.commit_p99");
+        assert!(commit.is_about("log", CallKind::Sync) && !commit.is_about("log", CallKind::Read));
+        assert!(!commit.is_about("other", CallKind::Sync) && !commit.is_of_calls());
+        assert!(of("log.sync_p99").is_of_calls());
+        assert!(of("held").is_about("anybody", CallKind::Trim));
     }
 }

@@ -235,7 +235,10 @@ fn examine(plan: &Plan, row: &Row, options: &Options, runs: &Runs<'_>) -> Result
         result,
     };
     if let Some(focus) = &options.focus {
-        let found = focused(plan, row, options, &explained.actors, &callers)?;
+        let found = match focus.is_in(&explained.result) {
+            true => focused(plan, row, options, &explained.actors, &callers)?,
+            false => None,
+        };
         runs.done();
         explained.look_at(focus, found, &mut callers);
     }

@@ -28,6 +28,8 @@ const PLAIN: f64 = 3.0;
 const LITTLE: u64 = 50;
 /// Who is to reboot wants so many times as much for it.
 const REBOOT: f64 = 2.0;
+/// The finding of who has little weight beside another.
+const WEIGHED: &str = "little-weight";
 /// If it is about this part of their time.
 const MOST: f64 = 0.5;
 
@@ -213,7 +215,7 @@ fn judge<'t>(
             let (before, after) = tried(change)?;
             let metric = options.otherwise.as_ref().and_then(|focus| {
                 let [before, after] = [before, after].map(|it| metric(it, &victim));
-                Some(Metric { name: focus.name().to_string(), before: before?, after: after? })
+                Some(Metric { name: focus.name(), before: before?, after: after? })
             });
             gain(before, after, &victim).map(|it| Gain { metric, ..it })
         };
@@ -242,8 +244,15 @@ pub fn leave_out_what_is_said(findings: &mut Vec<Finding>) {
     let causes = findings.iter().filter(|it| it.is_cause() && !it.is_setting() && !it.suspected);
     let said: Vec<(String, CallKind, Vec<String>)> =
         causes.map(|it| (it.victim.clone(), it.kind, sets(it))).collect();
+    // Who says that somebody has little beside another has said what the other's weight does.
+    let is_weighed = |it: &&Finding| it.is_cause() && it.name == WEIGHED;
+    let weighed = findings.iter().filter(is_weighed);
+    let weighed: Vec<(String, CallKind)> = weighed.map(|it| (it.victim.clone(), it.kind)).collect();
     let is_said = |it: &Finding| {
         let of = |change: &Change| match change {
+            Change::Weight(..) => {
+                weighed.iter().any(|(victim, kind)| *victim == it.victim && *kind == it.kind)
+            }
             Change::Defaults(own) => said.iter().any(|(victim, kind, names)| {
                 let is_said = own.iter().all(|it| names.contains(it));
                 *victim == it.victim && *kind == it.kind && is_said
@@ -294,7 +303,7 @@ fn keep_what_helps(finding: &mut Finding) {
         finding.weight = Weight::Cause;
     }
     // A weight that changes nothing is to blame for nothing, whoever else has the disk.
-    let is_of_weight = finding.name == "little-weight";
+    let is_of_weight = finding.name == WEIGHED;
     let is_blamed = |it: &Gain| it.times[0] >= BLAME && !is_of_weight;
     let is_culprit_to_blame = finding.without.as_ref().is_some_and(is_blamed);
     // Who takes most of another's time is a cause, though no change helps.

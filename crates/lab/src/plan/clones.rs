@@ -2,7 +2,7 @@
 
 use super::{PlannedJob, Planner};
 use crate::error::Error;
-use crate::experiment::job::{JobSpec, Work};
+use crate::experiment::job::{JobSpec, Work, parse_clones};
 use crate::metrics::{Naming, Section};
 use base::Duration;
 use machine::Host;
@@ -10,17 +10,13 @@ use programs::fio::Fio;
 
 /// What stands for the number of a clone, from one on, in its command and group.
 const CLONE: &str = "{clone}";
-const MOST: usize = 1000;
 
 impl Planner {
     /// A job with its clones, which count together in results, as those of a fio section do.
     pub(super) fn with_clones(&self, spec: &JobSpec, host: &Host) -> Result<PlannedJob, Error> {
         let Some(clones) = &spec.clones else { return self.job(spec, host) };
         let text = self.substituted(clones, &spec.place)?;
-        let number = text.parse().ok().filter(|number| (1..=MOST).contains(number));
-        let refuse =
-            || Error::bad(&spec.place, format!("clones \"{text}\""), format!("1 to {MOST}"));
-        let number = number.ok_or_else(refuse)?;
+        let number = parse_clones(&text, &spec.place)?;
         let mut all = Vec::new();
         for clone in 1..=number {
             all.push(self.clone_of(spec, clone, host)?);

@@ -71,7 +71,7 @@ impl Planner {
     pub(super) fn check_disks(&self, jobs: &mut [PlannedJob]) -> Result<(), Error> {
         let named = self.one_disk(jobs)?;
         let model = &self.experiment.model;
-        if self.experiment.is_model_named || *model != DEFAULT_MODEL {
+        if self.experiment.places.contains_key("model") || *model != DEFAULT_MODEL {
             return Ok(());
         }
         let disk = named.filter(|it| it != USUAL).unwrap_or("the disk".to_string());

@@ -3,7 +3,7 @@
 
 use super::{PlannedJob, Planner, Row};
 use crate::error::Error;
-use crate::experiment::cgroup::{CgroupSpec, LIMITS, absolute};
+use crate::experiment::cgroup::{CgroupSpec, LIMITS, absolute, check_path};
 use crate::experiment::{Setting, keys};
 use crate::world;
 
@@ -224,23 +224,6 @@ fn add_file(group: &mut CgroupSpec, file: Setting) -> Result<(), Error> {
         None => {
             group.files.push(file);
             Ok(())
-        }
-    }
-}
-
-/// A path that a guest can make a directory of.
-fn check_path(path: &str, place: &str) -> Result<(), Error> {
-    let parts = || path.trim_matches('/').split('/');
-    let is_odd = |part: &str| {
-        let is_empty = part.is_empty() && parts().count() > 1;
-        is_empty || matches!(part, "." | "..") || part.contains('\n') || part.starts_with("cgroup.")
-    };
-    match parts().find(|part| is_odd(part)) {
-        None => Ok(()),
-        Some(_) => {
-            let problem = format!("the control group {path}");
-            let accepted = "names of directories with / between them, such as db or user/db";
-            Err(Error::bad(place, problem, accepted))
         }
     }
 }

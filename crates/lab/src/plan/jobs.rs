@@ -2,7 +2,7 @@
 
 use super::{PlannedJob, Planner};
 use crate::error::Error;
-use crate::experiment::cgroup::{MoveSpec, absolute};
+use crate::experiment::cgroup::{MoveSpec, absolute, check_path};
 use crate::experiment::job::{JobSpec, Recording, Work};
 use crate::metrics::{Naming, Section};
 use crate::quantity::{Kind, human};
@@ -43,6 +43,7 @@ impl Planner {
         let job = &mut planned.job;
         if let Some(cgroup) = &spec.cgroup {
             job.cgroup = self.substituted(cgroup, &spec.place)?;
+            check_path(&job.cgroup, &spec.place)?;
         }
         if let Some(ioprio) = spec.ioprio {
             job.ioprio = ioprio;

@@ -397,7 +397,10 @@ fn check_axes(experiment: &Experiment, rows: &[Row]) -> Result<(), Error> {
             let queue = QUEUE_SETTINGS.iter().map(|it| it.name);
             let own = rows.iter().flat_map(|row| row.tunables.iter().map(|it| it.0));
             let known: Vec<&str> = keys::axes().chain(queue).chain(own).collect();
-            let problem = format!("{name} changes nothing{}", nearest(name, known));
+            let problem = match keys::of_experiment(name) {
+                Some(_) => format!("{name} cannot be varied"),
+                None => format!("\"{name}\" changes nothing{}", nearest(name, known)),
+            };
             let accepted = format!(
                 "a word used as {{{name}}} in a job, a tunable or setting, or {}",
                 keys::axes().collect::<Vec<_>>().join(", ")
@@ -450,6 +453,7 @@ impl Planner {
             let varied = point.iter().find(|(axis, _)| key.is_axis && axis.name == key.name);
             if let Some(((axis, value), set)) = varied.zip(key.set) {
                 set(&mut experiment, value, &axis.place)?;
+                experiment.places.insert(key.name, axis.place.clone());
             }
         }
         let mut planner = Planner { experiment, point };
@@ -474,7 +478,8 @@ impl Planner {
     }
 
     fn rows(&self) -> Result<Vec<Row>, Error> {
-        let model = Model::find(&self.located(&self.experiment.model))?;
+        let model = Model::find(&self.located(&self.experiment.model));
+        let model = model.map_err(|it| Error::parameters(self.place("model"), it))?;
         let virtio = self.virtio(&model);
         let mount = self.experiment.mount.clone();
         let host = self.host()?;
@@ -647,10 +652,11 @@ impl Planner {
             return Ok(Host::named("guest")?);
         }
         let name = self.located(&self.experiment.host);
-        match name.contains('/') || name.ends_with(".toml") {
-            true => Ok(Host::load(Path::new(&name))?),
-            false => Ok(Host::named(&name)?),
-        }
+        let host = match name.contains('/') || name.ends_with(".toml") {
+            true => Host::load(Path::new(&name)),
+            false => Host::named(&name),
+        };
+        host.map_err(|it| Error::parameters(self.place("host"), it))
     }
 
     fn kernel(&self) -> Result<Option<Named>, Error> {
@@ -670,9 +676,9 @@ impl Planner {
         Ok(())
     }
 
-    /// Where a key is given: by its axis, or under its name.
+    /// Where a key is given: by its axis, in the file or on the command line.
     fn place<'a>(&'a self, key: &'a str) -> &'a str {
-        self.value(key).map_or(key, |(axis, _)| axis.place.as_str())
+        self.experiment.places.get(key).map_or(key, String::as_str)
     }
 
     /// The value of an axis.

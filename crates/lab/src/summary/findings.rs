@@ -362,8 +362,13 @@ impl Findings<'_> {
             .map(|it| it.to_string())
             .collect();
         let ignores = |row: &&Row| !row.honours_weights();
-        let mut names: Vec<&str> = rows.iter().filter(ignores).map(|row| row.spec.name).collect();
-        names.dedup();
+        let mut names: Vec<&str> = Vec::new();
+        for row in rows.iter().filter(ignores) {
+            // There is a row of each at every point of the axes.
+            if !names.contains(&row.spec.name) {
+                names.push(row.spec.name);
+            }
+        }
         let names = names.join(", ");
         (!weights.is_empty() && !names.is_empty())
             .then(|| format!("Weights: {names} do not honour {}.", weights.join(":")))

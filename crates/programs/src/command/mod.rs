@@ -62,8 +62,14 @@ pub enum CommandError {
         /// What would be accepted.
         accepted: &'static str,
     },
+    /// There is nothing to run.
+    #[error("there is no command; accepted: a command of one of {all}")]
+    Nothing {
+        /// All programs there are.
+        all: String,
+    },
     /// There is no such program here.
-    #[error("{name}: this program is not modelled{hint}; there are {all}")]
+    #[error("{name}: this program is not modelled{hint}; accepted: {all}")]
     Unknown {
         /// What was asked for.
         name: String,
@@ -174,10 +180,10 @@ fn file_name(word: &str) -> &str {
 
 fn unknown(name: &str) -> CommandError {
     let names = || LIST.iter().map(|it| it.name);
-    CommandError::Unknown {
-        name: if name.is_empty() { "no program".to_string() } else { name.to_string() },
-        hint: nearest(name, names()),
-        all: names().collect::<Vec<_>>().join(", "),
+    let all = names().collect::<Vec<_>>().join(", ");
+    match name {
+        "" => CommandError::Nothing { all },
+        name => CommandError::Unknown { name: name.to_string(), hint: nearest(name, names()), all },
     }
 }
 
@@ -291,11 +297,11 @@ mod tests {
                    replay-startup-io, rm, rmdir, sleep, stat, sync, sysbench, touch, truncate";
         assert_eq!(
             refusal("openssl -a x y"),
-            format!("openssl: this program is not modelled; there are {all}")
+            format!("openssl: this program is not modelled; accepted: {all}")
         );
         assert_eq!(
             refusal("d if=x"),
-            format!("d: this program is not modelled; nearest: \"dd\"; there are {all}")
+            format!("d: this program is not modelled; nearest: \"dd\"; accepted: {all}")
         );
         assert!(refusal("ionice -c 4 dd").starts_with("ionice: class \"4\"; accepted: -c none"));
         assert!(refusal("ionice -n 8 dd").starts_with("ionice: level 8"));
@@ -307,7 +313,7 @@ mod tests {
         assert!(refusal("cgexec dd").starts_with("cgexec: no group"));
         assert_eq!(
             refusal(""),
-            format!("no program: this program is not modelled; there are {all}")
+            format!("there is no command; accepted: a command of one of {all}")
         );
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::error::{self, ParseError, Place};
 use super::job::Job;
 use super::options;
-use super::parse::Assembler;
+use super::parse::{Assembler, no_jobs};
 use super::settings::Settings;
 use super::source::{Section, Setting};
 use crate::Surroundings;
@@ -281,9 +281,11 @@ impl Reader<'_, '_> {
             self.assembler.open_job_file(path, place, index == 0, self.context)?;
         }
         if self.assembler.jobs.is_empty() {
-            let place = Place::new(&self.file, 1);
-            return Err(ParseError::new(&place, "the command defines no jobs")
-                .accepts("--name=NAME and its options, or a job file"));
+            return Err(match self.job_files.first() {
+                Some((path, _)) => no_jobs(path),
+                None => ParseError::new(&Place::new(&self.file, 1), "the command defines no jobs")
+                    .accepts("--name=NAME and its options, or a job file"),
+            });
         }
         Ok(CommandLine { jobs: self.assembler.jobs, ignored: self.ignored })
     }

@@ -23,11 +23,15 @@ pub fn parse_job_file(
     let mut assembler = Assembler::default();
     assembler.job_file(path, text, context).map_err(options::complete)?;
     if assembler.jobs.is_empty() {
-        let place = Place::new(&path.into(), 1);
-        return Err(ParseError::new(&place, "the file defines no jobs")
-            .accepts("a section with another name than global"));
+        return Err(no_jobs(path));
     }
     Ok(assembler.jobs)
+}
+
+/// The refusal of a job file with nothing to run.
+pub(super) fn no_jobs(path: &str) -> ParseError {
+    let accepted = "a section with another name than global, such as [reader] and rw=randread";
+    ParseError::new(&Place::new(&path.into(), 1), "the file defines no jobs").accepts(accepted)
 }
 
 /// Collects jobs from job files and from a command line.

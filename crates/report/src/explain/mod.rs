@@ -9,7 +9,7 @@ use base::{Duration, Instant};
 use block::{CommitPhase, Committed, Stage};
 use insight::{Call, Segment};
 use lab::explain::Explained;
-use lab::explain::account::{Caller, Commits, Part};
+use lab::explain::account::{CallId, Caller, Commits, Part};
 use lab::explain::finding::{Finding, Gain, Metric, Remedy, possessive};
 use lab::metrics::CallKind;
 use lab::plan::Plan;
@@ -307,7 +307,8 @@ fn gain_text(gain: &Gain) -> String {
 fn slow_calls(it: &Explained, slow: usize, style: &Style) -> String {
     let mut out = String::new();
     for (caller, call) in it.slowest(slow) {
-        let title = format!("  {}", slow_title(caller, call, Instant::ZERO));
+        let title = slow_title(caller, call, Instant::ZERO);
+        let title = format!("  {title} (--call {})", CallId::of(call));
         out.push_str(&call_text(it, &title, call, style));
     }
     out

@@ -12,10 +12,11 @@ pub(super) fn push_data(page: &Page, out: &mut String) {
         let series = series(&it.series);
         json!({ "title": it.title, "unit": it.unit, "step": it.step, "series": series })
     });
-    let distributions = page
-        .distributions
-        .iter()
-        .map(|it| json!({ "title": it.title, "of": it.of, "series": series(&it.series) }));
+    let distributions = page.distributions.iter().map(|it| {
+        let medians: Vec<u64> = it.medians.iter().map(|it| it.as_nanos()).collect();
+        let series = series(&it.series);
+        json!({ "title": it.title, "of": it.of, "series": series, "medians": medians })
+    });
     let data = json!({
         "curves": curves.collect::<Vec<_>>(),
         "distributions": distributions.collect::<Vec<_>>(),

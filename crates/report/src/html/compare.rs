@@ -114,6 +114,7 @@ pub(super) fn distributions_of(whose: &str, of: &str, spreads: &[Spread]) -> Dis
         title: format!("{whose}: share of {of} that spend up to so long"),
         of: of.to_string(),
         series: spreads.iter().map(series).collect(),
+        medians: spreads.iter().map(|it| it.p50).collect(),
         table: Table {
             caption,
             keys: 1,

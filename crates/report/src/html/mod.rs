@@ -86,6 +86,8 @@ pub struct Distributions {
     pub of: String,
     /// Name and share of requests, in percent, that took up to 2^n ns, for n from 0 on.
     pub series: Vec<(String, Vec<f64>)>,
+    /// The median of each, as the table has it.
+    pub medians: Vec<base::Duration>,
     /// The same in words.
     pub table: Table,
 }

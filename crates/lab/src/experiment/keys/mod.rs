@@ -60,7 +60,11 @@ pub enum Form {
     Flag,
     /// A text or a number.
     Word,
-    /// A list or a table, which has a reader of its own.
+    /// A list, which has a reader of its own.
+    List,
+    /// A table, which has a reader of its own.
+    Table,
+    /// What has a reader of its own, which says what it accepts.
     Composite,
     /// Any name of a file of a control group.
     Files,
@@ -130,6 +134,37 @@ impl<T> Key<T> {
         self
     }
 
+    /// Refuses what only the command line calls so.
+    fn elsewhere(&self, document: &Document<'_>, key: &Spanned<DeString<'_>>, what: &str) -> Error {
+        let name: &str = key.get_ref();
+        let accepted = match self.form {
+            Form::Unwritten => format!("--{name} on the command line: {}", self.accepted),
+            _ => format!("{}: {}", self.name, self.accepted.replace('`', "")),
+        };
+        document.bad(&key.span(), format!("{what} has no key \"{name}\""), accepted)
+    }
+
+    /// Refuses a value that is not of its form.
+    fn check_form(&self, document: &Document<'_>, value: &Value<'_>) -> Result<(), Error> {
+        let it = value.get_ref();
+        let (is_right, form) = match self.form {
+            Form::Text => (it.is_str(), "a text in quotes"),
+            Form::Whole => (it.is_integer(), "a whole number"),
+            Form::Flag => (it.is_bool(), ""),
+            Form::Word => (!it.is_array() && !it.is_table(), ""),
+            Form::List => (it.is_array(), ""),
+            Form::Table => (it.is_table(), ""),
+            Form::Composite | Form::Files | Form::Unwritten => return Ok(()),
+        };
+        let means = self.accepted.replace('`', "");
+        let accepted = match (form, means.as_str()) {
+            (_, "a text") => form.to_string(),
+            ("", means) => means.to_string(),
+            (form, means) => format!("{form}: {means}"),
+        };
+        if is_right { Ok(()) } else { Err(document.wrong(self.name, value, &accepted)) }
+    }
+
     /// Its name in results, if it is there.
     pub fn json_name(&self) -> Option<&'static str> {
         self.json.map(|(name, _)| name)
@@ -157,7 +192,7 @@ pub fn flag(name: &str) -> &'static Flag {
     found.unwrap_or_else(|| panic!("no key has the option --{name}"))
 }
 
-/// Refuses keys of a table that are not among these.
+/// Refuses keys of a table that are not among these, and values of another form.
 pub(super) fn check<T>(
     keys: &[Key<T>],
     what: &str,
@@ -170,8 +205,19 @@ pub(super) fn check<T>(
     let is_file = |(key, value): &(&Spanned<DeString<'_>>, &Value<'_>)| {
         has_files && setting::begins_file(key.get_ref(), value)
     };
-    let mut others = table.iter().filter(|it| !is_file(it));
-    others.try_for_each(|(key, _)| document.check_key(key, what, &names))
+    for (key, value) in table.iter().filter(|it| !is_file(it)) {
+        let name: &str = key.get_ref();
+        let has_flag = |key: &Key<T>| key.flags.iter().any(|it| it.name == name);
+        let mut meant = keys.iter().filter(|key| key.name == name || has_flag(key));
+        match (meant.next(), meant.next()) {
+            (Some(key), _) if key.name == name && key.form != Form::Unwritten => {
+                key.check_form(document, value)?;
+            }
+            (Some(other), None) => return Err(other.elsewhere(document, key, what)),
+            _ => document.check_key(key, what, &names)?,
+        }
+    }
+    Ok(())
 }
 
 /// Reads from a table what needs no reader of its own, in the order of the rows.
@@ -185,12 +231,11 @@ pub(super) fn read<T>(
         let (Some(value), Some(set)) = (table.get(*name), set) else { continue };
         let text = match form {
             Form::Text => document.as_text(name, value)?.text,
-            Form::Whole => {
-                document.whole(table, name)?.map_or(String::new(), |it| it.0.to_string())
-            }
+            Form::Whole => document.whole(table, name)?.map_or(String::new(), |it| it.text),
             Form::Flag => document.flag(table, name)?.to_string(),
             Form::Word => document.as_word(name, value)?,
-            Form::Composite | Form::Files | Form::Unwritten => continue,
+            Form::List | Form::Table | Form::Composite => continue,
+            Form::Files | Form::Unwritten => continue,
         };
         set(target, &text, &document.place(&value.span()))?;
     }

@@ -8,8 +8,11 @@ use crate::quantity::{self, ACCEPTED_SIZE};
 use crate::scheduler_spec::parse_hz;
 use crate::virtio;
 use crate::world::World;
+use base::Bytes;
 use serde_json::{Value, json};
 
+/// A page cache with less does nothing but wait for itself.
+const LEAST_MEMORY: Bytes = Bytes(1 << 20);
 const TRANSPORTS: &str = "\"model\": as the device model says, \"virtio\"";
 
 /// The keys of an experiment, in the order in which they are read and stand in results.
@@ -29,10 +32,7 @@ pub static EXPERIMENT: [Key<Experiment>; 27] = [
         .json("origin", |it| json!(it.origin)),
     Key::<Experiment>::new("model", Form::Text, "a built-in model or a TOML file", DEFAULT_MODEL)
         .about("The disk.")
-        .set(|it, text, _| {
-            it.is_model_named = true;
-            set(&mut it.model, text.to_string())
-        })
+        .set(|it, text, _| set(&mut it.model, text.to_string()))
         .axis()
         .flags(&[Flag {
             name: "model",
@@ -140,7 +140,7 @@ pub static EXPERIMENT: [Key<Experiment>; 27] = [
         }]),
     Key::<Experiment>::new(
         "schedulers",
-        Form::Composite,
+        Form::List,
         "a list of `NAME[@KERNEL][:TUNABLE=VALUE,…]`, or `all`",
         "none, mq-deadline",
     )
@@ -152,7 +152,7 @@ pub static EXPERIMENT: [Key<Experiment>; 27] = [
                    mq-deadline]",
     }])
     .json("schedulers", |it| it.schedulers.iter().map(|it| it.0.as_str()).collect()),
-    Key::<Experiment>::new("settings", Form::Composite, "a table of numbers and texts", "")
+    Key::<Experiment>::new("settings", Form::Table, "a table of numbers and texts", "")
         .about(
             "Settings of the queue and of writeback, tunables of whichever scheduler has them. \
                 What a scheduler is asked for with goes before these, and an axis before both. In \
@@ -177,13 +177,13 @@ pub static EXPERIMENT: [Key<Experiment>; 27] = [
         .about("Whether control groups have flushers of their own (docs/filesystems.md).")
         .set(|it, text, _| set(&mut it.cgroup_writeback, Some(text.to_string())))
         .axis(),
-    Key::<Experiment>::new("cgroup", Form::Composite, "`[[cgroup]]` tables", "")
+    Key::<Experiment>::new("cgroup", Form::List, "`[[cgroup]]` tables", "")
         .about("Control groups with weights, limits and what else the kernel has for them.")
         .json("cgroups", |it| it.cgroups.iter().map(|it| to_json(&GROUP, it)).collect()),
-    Key::<Experiment>::new("setup", Form::Composite, "a list of commands", "")
+    Key::<Experiment>::new("setup", Form::List, "a list of commands", "")
         .about("What is done before the jobs, one line after the other.")
         .json("setup", |it| it.setup.iter().map(|it| it.work.to_string()).collect()),
-    Key::<Experiment>::new("job", Form::Composite, "`[[job]]` tables", "")
+    Key::<Experiment>::new("job", Form::List, "`[[job]]` tables", "")
         .about("What is run; the first job is the one that matters.")
         .flags(&[Flag {
             name: "job",
@@ -192,7 +192,7 @@ pub static EXPERIMENT: [Key<Experiment>; 27] = [
                    repeated",
         }])
         .json("jobs", |it| it.jobs.iter().map(|it| to_json(&JOB, it)).collect()),
-    Key::<Experiment>::new("axes", Form::Composite, "a table of lists", "")
+    Key::<Experiment>::new("axes", Form::Table, "a table of lists", "")
         .about(
             "What is varied: a word used as `{word}` in jobs, a tunable, a setting, or a key \
                 that may be an axis.",
@@ -242,7 +242,7 @@ pub static EXPERIMENT: [Key<Experiment>; 27] = [
                    by what the first job waits for]",
         }])
         .json("metric", |it| json!(it.metric.as_ref().map(|it| &it.0))),
-    Key::<Experiment>::new("expect", Form::Composite, "a table of figures", "")
+    Key::<Experiment>::new("expect", Form::Table, "a table of figures", "")
         .about("Published or measured figures, printed beside ours."),
 ];
 
@@ -278,7 +278,9 @@ fn set_queue_depth(it: &mut Experiment, text: &str, place: &str) -> Result<(), E
 fn set_memory(it: &mut Experiment, text: &str, place: &str) -> Result<(), Error> {
     // An option says its own name.
     let name = if place.starts_with("--") { "" } else { "memory " };
-    let refuse = || Error::bad(place, format!("{name}\"{text}\""), ACCEPTED_SIZE);
-    it.memory = Some(quantity::size(text).ok_or_else(refuse)?);
+    let accepted = || format!("{ACCEPTED_SIZE}, {} MiB at least", LEAST_MEMORY.0 >> 20);
+    let refuse = || Error::bad(place, format!("{name}\"{text}\""), accepted());
+    let size = quantity::size(text).filter(|size| *size >= LEAST_MEMORY);
+    it.memory = Some(size.ok_or_else(refuse)?);
     Ok(())
 }

@@ -4,9 +4,9 @@ use super::of_file::FILE;
 use super::{Flag, Form, Key};
 use crate::error::Error;
 use crate::experiment::cgroup::CgroupSpec;
-use crate::experiment::job::{JobSpec, parse_ioprio, parse_weight};
+use crate::experiment::job::{JobSpec, parse_clones, parse_ioprio, parse_weight};
 use crate::experiment::setting;
-use crate::quantity::{self, ACCEPTED_DURATION};
+use crate::quantity::{self, ACCEPTED_DURATION, ACCEPTED_SPAN};
 use base::Duration;
 use block::IoprioClass;
 use serde_json::json;
@@ -24,7 +24,10 @@ pub static JOB: [Key<JobSpec>; 11] = [
         .json("run", |it| json!(it.work.to_string())),
     Key::<JobSpec>::new("clones", Form::Word, "a number or `{axis}`", "1")
         .about("So many at once; `{clone}` in run and cgroup is the number, from 1 on.")
-        .set(|it, text, _| {
+        .set(|it, text, place| {
+            if !text.contains('{') {
+                parse_clones(text, place)?;
+            }
             it.clones = Some(text.to_string());
             Ok(())
         })
@@ -45,7 +48,7 @@ pub static JOB: [Key<JobSpec>; 11] = [
         })
         .flags(&[Flag { name: "job", value: "JOB", help: "weight=1 to 10000" }])
         .json("weight", |it| json!(it.weight)),
-    Key::<JobSpec>::new("move", Form::Composite, "a list of `{ at = \"5s\", to = \"GROUP\" }`", "")
+    Key::<JobSpec>::new("move", Form::List, "a list of `{ at = \"5s\", to = \"GROUP\" }`", "")
         .about("Its tasks go to another group, once or several times.")
         .json("move", |it| {
             it.moves.iter().map(|it| json!({ "at_ns": it.at.as_nanos(), "to": it.to })).collect()
@@ -66,14 +69,16 @@ pub static JOB: [Key<JobSpec>; 11] = [
     Key::<JobSpec>::new("start", Form::Text, "a time", "at once")
         .about("When it starts.")
         .set(|it, text, place| {
-            it.start = duration("start", text, place)?;
+            let refuse = || Error::bad(place, format!("start \"{text}\""), ACCEPTED_DURATION);
+            it.start = quantity::duration(text).ok_or_else(refuse)?;
             Ok(())
         })
         .json("start_ns", |it| json!(it.start.as_nanos())),
     Key::<JobSpec>::new("duration", Form::Text, "a time", "until it ends")
         .about("When it is stopped, counted from its start (`--duration`).")
         .set(|it, text, place| {
-            it.duration = Some(duration("duration", text, place)?);
+            let refuse = || Error::bad(place, format!("duration \"{text}\""), ACCEPTED_SPAN);
+            it.duration = Some(quantity::span(text).ok_or_else(refuse)?);
             Ok(())
         })
         .json("duration_ns", |it| json!(it.duration.map(Duration::as_nanos))),
@@ -114,10 +119,10 @@ pub static GROUP: [Key<CgroupSpec>; 6] = [
             Ok(())
         })
         .json("leaf_weight", |it| json!(it.leaf_weight)),
-    Key::<CgroupSpec>::new("weight_device", Form::Composite, "`{ sda = WEIGHT }`", "")
+    Key::<CgroupSpec>::new("weight_device", Form::Table, "`{ sda = WEIGHT }`", "")
         .about("`weight` for one disk; goes before the one for all.")
         .json("weight_device", |it| json!(it.weight_device)),
-    Key::<CgroupSpec>::new("leaf_weight_device", Form::Composite, "`{ sda = WEIGHT }`", "")
+    Key::<CgroupSpec>::new("leaf_weight_device", Form::Table, "`{ sda = WEIGHT }`", "")
         .about("`leaf_weight` for one disk.")
         .json("leaf_weight_device", |it| json!(it.leaf_weight_device)),
     Key::<CgroupSpec>::new(
@@ -129,11 +134,6 @@ pub static GROUP: [Key<CgroupSpec>; 6] = [
     .about("A file of the group, in the world linux (see *Files of control groups*).")
     .json("files", |it| setting::to_json(&it.files)),
 ];
-
-fn duration(key: &str, text: &str, place: &str) -> Result<Duration, Error> {
-    let refuse = || Error::bad(place, format!("{key} \"{text}\""), ACCEPTED_DURATION);
-    quantity::duration(text).ok_or_else(refuse)
-}
 
 fn ioprio_text(it: block::Ioprio) -> String {
     match it.class {

@@ -90,7 +90,7 @@ fn the_tick_of_the_kernel_is_a_setting_and_an_axis() {
     let mut experiment = Experiment::parse("x.toml", &format!("hz = 300\n{job}")).unwrap();
     experiment.worlds = vec![lab::World::Sim, lab::World::Linux];
     let wrong = Plan::new(experiment).unwrap_err().to_string();
-    assert_eq!(wrong, "hz: hz 300 in the world linux; accepted: 100, 250, 1000");
+    assert_eq!(wrong, "x.toml:1: hz 300 in the world linux; accepted: 100, 250, 1000");
 }
 
 #[test]

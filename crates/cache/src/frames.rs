@@ -13,7 +13,7 @@
 //! pages of memory. When a file is let go they are too, at the next change of tasks, and all but a
 //! few of their pieces become free. Of pieces that are let go one after the other, with no page
 //! taken in between, each but the first makes the core put a thousand pages back: first those of
-//! pieces, then the oldest of files, then others.
+//! pieces and whatever else is not for files, then the oldest of files.
 //!
 //! On 6.1 pages are let go fifteen at a time from the last to the first, so that fifteen lie
 //! together when they are used again. A core that has as many at hand as it may puts back a batch,
@@ -46,9 +46,6 @@ const NODE: u64 = 64;
 const NODES_PER_PIECE: u64 = 14;
 const SHARING: u64 = 2;
 const PAGES_PER_PIECE: u64 = 2;
-/// Pages of files for each other page that is taken (inferred from what is put back of others when
-/// a second file of 32 MiB is let go on XFS).
-const PER_FOREIGN: u64 = 128;
 /// What a core puts back for a piece: so many times what it gets at a time.
 const PUT_BACK: u64 = 32;
 
@@ -71,8 +68,9 @@ pub struct Frames {
     at_hand: VecDeque<Frame>,
     free: Buddies,
     given_since_taken: u64,
-    /// How many were ever taken.
+    /// How many were ever taken, and for how many of them a page is taken that is not for files.
     taken: u64,
+    per_foreign: u64,
     /// Pieces of nodes that become free at the next change of tasks.
     pieces: u64,
     /// How many of those of a file do not, if that is known.
@@ -122,6 +120,7 @@ impl Frames {
             free,
             given_since_taken: 0,
             taken: 0,
+            per_foreign: 0,
             pieces: 0,
             pieces_kept: None,
             foreign: lists.foreign,
@@ -132,6 +131,11 @@ impl Frames {
     /// The same, where pages are let go some at a time from the last to the first.
     pub fn letting_go_in_reverse(self, in_reverse: bool) -> Frames {
         Frames { in_reverse: in_reverse.then(Reverse::default), ..self }
+    }
+
+    /// The same, where for so many pages of files one is taken that is not; none for zero.
+    pub fn taking_others(self, per_foreign: u64) -> Frames {
+        Frames { per_foreign, ..self }
     }
 
     /// So many pieces of nodes stay, as others have room for them already.
@@ -152,7 +156,7 @@ impl Frames {
         }
         self.given_since_taken = 0;
         self.taken += 1;
-        if self.taken.is_multiple_of(PER_FOREIGN) {
+        if self.per_foreign > 0 && self.taken.is_multiple_of(self.per_foreign) {
             if self.foreign == 0 {
                 self.foreign = self.get();
             }
@@ -359,7 +363,7 @@ mod tests {
     #[test]
     fn pieces_make_a_core_put_back_others_first_and_then_the_oldest_of_files() {
         let lists = Lists { files: 600, doubled: 0, foreign: 77 };
-        let mut frames = Frames::new(10_000, 15, 0, lists);
+        let mut frames = Frames::new(10_000, 15, 0, lists).taking_others(128);
         frames.keep_pieces(2);
         let all = take(&mut frames, 500);
         give(&mut frames, &all);
@@ -381,6 +385,9 @@ mod tests {
         let kept = again.iter().take_while(|frame| (3000..4092).contains(*frame)).count();
         // A batch was left by the last of the drains, and 541 pages came after that.
         assert_eq!(kept, 572);
+        // The others are in one piece again but for the blocks that they are cut from.
+        let behind = again[kept..].windows(2).filter(|it| it[1] == it[0] + 1).count();
+        assert!(behind > 3500 - 20, "{behind} of 3520 lie behind the one before");
     }
 
     #[test]

@@ -66,29 +66,17 @@ impl Serialize for Service {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::{Instant, Sector, Sectors};
-    use block::{ContextId, Flags, Op};
+    use base::{Instant, Sectors};
+    use block::Op;
 
     /// A write that the device has for so long; without sectors a flush.
     fn write(sectors: u32, micros: u64) -> Life {
         Life {
-            context: ContextId(1),
             op: Op::Write,
-            flags: Flags::NONE,
-            sector: Sector(0),
             sectors: Sectors(sectors),
-            queued: Instant::ZERO,
-            allocated: Instant::ZERO,
-            inserted: None,
             issued: Instant::from_nanos(7000),
             completed: Instant::from_nanos(7000 + micros * 1000),
-            merged: 0,
-            reason: None,
-            told: None,
-            bios: Vec::new(),
-            layers: Vec::new(),
-            others: Vec::new(),
-            guess: None,
+            ..Life::blank()
         }
     }
 

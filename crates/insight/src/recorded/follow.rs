@@ -113,6 +113,7 @@ impl Follower {
         if self.now.saturating_since(self.swept) > SWEEP {
             self.sweep(out);
         }
+        // It owns no memory, so nothing has to look for any when it goes.
         let mut event = ManuallyDrop::new(event_of(record, self.now));
         let action = match record.action {
             Of::Queue => {

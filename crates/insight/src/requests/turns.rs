@@ -68,10 +68,7 @@ impl Turns {
     pub fn between(&mut self, first: u64, since: u64, now: u64, others: &mut Others) {
         let begin = first.saturating_sub(self.forgotten) as usize;
         let mut until = now;
-        let (old, new) = self.turns.as_slices();
-        let in_old = begin.min(old.len());
-        let parts = [&new[(begin - in_old).min(new.len())..], &old[in_old..]];
-        for (number, start) in parts.into_iter().flat_map(|part| part.iter().rev()) {
+        for (number, start) in self.turns.range(begin.min(self.turns.len())..).rev() {
             let from = (*start).max(since);
             let time = until.saturating_sub(from);
             until = until.min(from);

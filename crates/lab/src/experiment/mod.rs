@@ -501,12 +501,13 @@ mod tests {
         assert!(refusal(&format!("{expect}none = {{ p = \"\" }}")).contains("no figure \"p\""));
     }
 
-    /// What is said of a line at the beginning of an experiment, or at the end of its job.
-    fn refusal_of(line: &str) -> String {
-        match line.strip_prefix("job: ") {
+    /// Whether this is said of a line at the beginning of an experiment, or at the end of its job.
+    fn is_refused((line, said): (&str, &str)) {
+        let refused = match line.strip_prefix("job: ") {
             Some(line) => refusal(&format!("{MINIMAL}{line}\n")),
             None => refusal(&format!("{line}\n{MINIMAL}")),
-        }
+        };
+        assert!(refused.starts_with("x.toml:") && refused.contains(said), "{line}: {refused}");
     }
 
     #[test]
@@ -524,10 +525,7 @@ mod tests {
             ("[[cgroup]]\npath = \"../a\"", "x.toml:2: control group \"../a\"; accepted: names"),
             ("job: move = [{ at = \"1s\", to = \"a//b\" }]", "control group \"a//b\""),
         ];
-        for (line, said) in cases {
-            let refused = refusal_of(line);
-            assert!(refused.starts_with("x.toml:") && refused.contains(said), "{line}: {refused}");
-        }
+        cases.into_iter().for_each(is_refused);
         assert!(
             refusal(&MINIMAL.replace("\"a\"", "\" \"")).contains("x.toml:2: the job has no name")
         );
@@ -545,10 +543,7 @@ mod tests {
             ("world = \"linux\"", "no key \"world\"; accepted: --world on the command line"),
             ("runs = 3", "no key \"runs\"; accepted: seeds: a number or a list"),
         ];
-        for (line, said) in cases {
-            let refused = refusal_of(line);
-            assert!(refused.starts_with("x.toml:") && refused.contains(said), "{line}: {refused}");
-        }
+        cases.into_iter().for_each(is_refused);
     }
 
     #[test]

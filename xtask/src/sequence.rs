@@ -2,10 +2,11 @@
 //!
 //! `sequence [--kernel NAME] EXPERIMENT.toml [LINES]`: every row in both worlds with
 //! the first seed, and so many commands around the first that comes at another time and the first
-//! that is another one.
+//! that is another one; then so many bios around the first that is another one.
 
 use crate::Outcome;
 use lab::fidelity::ties::ties;
+use lab::metrics::bios::Asked;
 use lab::metrics::commands::{Agreement, Step};
 use lab::plan::Plan;
 use lab::{Experiment, World, matrix};
@@ -22,6 +23,7 @@ pub fn main(mut arguments: Vec<String>) -> Outcome {
     let mut experiment = Experiment::load(Path::new(&file))?;
     crate::in_both(&mut experiment, judge);
     experiment.seeds.truncate(1);
+    experiment.watches_bios = true;
     let report = matrix::run(Plan::new(experiment)?, None, 2, &|_| ())?;
     let mut told = String::new();
     for (index, row) in report.plan.rows.iter().enumerate() {
@@ -45,11 +47,29 @@ pub fn main(mut arguments: Vec<String>) -> Outcome {
                 shown = n + 1;
             }
         }
+        told += &bios(&sim.bios, &linux.bios, lines);
     }
     match std::io::stdout().write_all(told.as_bytes()) {
         Err(cause) if cause.kind() != ErrorKind::BrokenPipe => Err(cause.into()),
         _ => Ok(ExitCode::SUCCESS),
     }
+}
+
+/// Bios of both worlds around the first that is another one.
+fn bios(sim: &[Asked], linux: &[Asked], lines: usize) -> String {
+    let same = sim.iter().zip(linux).take_while(|(here, there)| here == there).count();
+    let all = sim.len().max(linux.len());
+    if same == all {
+        return String::new();
+    }
+    let of = |bios: &[Asked], n: usize| bios.get(n).map_or("–".to_string(), asked);
+    (same.saturating_sub(lines / 2)..all.min(same + lines))
+        .map(|n| format!("{n:>7} bio {:<48} {}\n", of(sim, n), of(linux, n)))
+        .collect()
+}
+
+fn asked(bio: &Asked) -> String {
+    format!("{:<5} {:>11}+{:<5} {:?}", bio.flags, bio.sector, bio.sectors, bio.task)
 }
 
 fn text(step: &Step) -> String {

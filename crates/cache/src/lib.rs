@@ -29,5 +29,5 @@ pub mod rules;
 pub mod throttle;
 pub mod writeback;
 
-pub use page_cache::{FILE_PAGES, PAGE, PageBio, PageCache};
+pub use page_cache::{FILE_PAGES, OpenBio, PAGE, PageBio, PageCache};
 pub use rules::Rules;

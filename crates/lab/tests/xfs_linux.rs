@@ -41,6 +41,33 @@ fn two_appenders_and_an_appender_beside_a_bulk_writer_take_turns_as_on_the_kerne
     );
 }
 
+// The flusher comes while fsync looks for room for the first page, and takes turns with it.
+fn fsync_and_the_flusher_share_a_file_as_on_the_kernel() {
+    assert_same(
+        r#"
+        fs = "xfs"
+        schedulers = ["mq-deadline", "none"]
+        model = "nvme-plp"
+        queue_depth = 4
+        memory = "512 MiB"
+        [settings]
+        wbt_lat_usec = "-1"
+        max_sectors_kb = 64
+        [[job]]
+        name = "old"
+        run = "dd if=/dev/zero of=/mnt/one bs=512 count=284"
+        [[job]]
+        name = "other"
+        run = "dd if=/dev/zero of=/mnt/other bs=64k count=517"
+        start = "2s"
+        [[job]]
+        name = "one"
+        run = "dd if=/dev/zero of=/mnt/one bs=1M count=28 conv=fsync"
+        start = "2s"
+        "#,
+    );
+}
+
 fn sync_after_a_copy_writes_data_and_log_as_on_the_kernel() {
     assert_same(
         r#"
@@ -150,6 +177,7 @@ fn main() -> std::process::ExitCode {
     testing::run(testing::tests![
         [KERNEL, BUSYBOX, FIO, MKFS_XFS] => log_buffers_and_the_write_cache_count_as_on_the_kernel,
             two_appenders_and_an_appender_beside_a_bulk_writer_take_turns_as_on_the_kernel,
+            fsync_and_the_flusher_share_a_file_as_on_the_kernel,
             sync_after_a_copy_writes_data_and_log_as_on_the_kernel,
             log_worker_and_metadata_come_at_the_times_of_the_kernel,
             direct_io_beside_buffered_and_a_reader_agree_with_the_kernel,

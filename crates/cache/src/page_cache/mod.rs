@@ -30,7 +30,7 @@ use history::History;
 use open_files::Opened;
 pub use room::Mounted;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 
 /// Tokens of reads that belong to pages and not to an operation have this bit.
@@ -105,6 +105,24 @@ pub struct PageBio {
     pub token: u64,
     /// What it reads or writes.
     pub pages: Range<u64>,
+}
+
+/// A bio to which pages are added, one after the other.
+#[derive(Clone, Debug)]
+pub struct OpenBio {
+    /// Its pages.
+    pub pages: Range<u64>,
+    /// In how many pieces of memory they lie,
+    vecs: u32,
+    /// and how many of them in the last piece.
+    in_last: u64,
+}
+
+impl OpenBio {
+    /// A bio of one page.
+    pub fn new(page: u64) -> OpenBio {
+        OpenBio { pages: page..page + 1, vecs: 1, in_last: 1 }
+    }
 }
 
 impl PageCache {
@@ -364,6 +382,24 @@ impl PageCache {
         self.pages.get(page).is_some_and(|flags| flags.has(Flags::DIRTY))
     }
 
+    /// The pages of a range that a writer of a file looks at next: at most a batch of those that
+    /// are dirty.
+    pub fn dirty_batch(&self, pages: Range<u64>) -> VecDeque<u64> {
+        let mut from = pages.start;
+        let next = || {
+            let page = self.next_dirty(from..pages.end)?;
+            from = page + 1;
+            Some(page)
+        };
+        std::iter::from_fn(next).take(self.rules.batch).collect()
+    }
+
+    /// Locks a page that nobody has locked.
+    pub fn lock(&mut self, page: u64) {
+        let before = self.locked.insert(page, Vec::new());
+        debug_assert!(before.is_none(), "{page} is locked");
+    }
+
     /// The pages that a writer looks at next: at most a batch of those in the runs that are dirty.
     /// What was taken is cut off the runs, which are in descending order.
     pub fn next_batch(&self, runs: &mut Vec<Range<u64>>) -> Vec<u64> {
@@ -419,14 +455,19 @@ impl PageCache {
         PageBio { token: self.next_token - 1, pages: page..page + 1 }
     }
 
-    /// Begins to write pages that are next to each other as one bio; the answer is its token.
-    pub fn write_run(&mut self, pages: Range<u64>, now: u64) -> u64 {
+    /// Pages are being written from now on, though nobody has submitted them yet.
+    pub fn begin_write(&mut self, pages: Range<u64>, now: u64) {
         self.note_writing(pages.clone(), now);
-        self.note_writing_of(pages.clone());
         for page in pages.clone() {
             debug_assert!(self.is_dirty(page) && !self.is_written(page), "{page} of {pages:?}");
             self.pages.change(page, Flags::WRITEBACK, Flags::DIRTY);
         }
+    }
+
+    /// Pages that were begun and are next to each other are submitted as one bio; the answer is its
+    /// token.
+    pub fn submit_begun(&mut self, pages: Range<u64>) -> u64 {
+        self.note_writing_of(pages.clone());
         self.next_token += 1;
         self.under_way.insert(self.next_token - 1, Moving::Written(pages));
         self.next_token - 1
@@ -464,6 +505,24 @@ impl PageCache {
         let Some(pieces) = self.pages.pieces(pages) else { return Segments::default() };
         let lengths = pieces.into_iter().map(|it| (it.end - it.start) as u32);
         Segments::new(lengths.map(|pages| Sectors(pages * PAGE_SECTORS)).collect())
+    }
+
+    /// Adds the page behind those of a bio to it; false if it can hold no more.
+    pub fn add_to(&self, bio: &mut OpenBio, longest: u64) -> bool {
+        let page = bio.pages.end;
+        if page - bio.pages.start == longest {
+            return false;
+        }
+        let joins = bio.in_last < self.segment_pages && self.pages.follows(page);
+        if !joins && bio.vecs == self.rules.bio_vecs {
+            return false;
+        }
+        (bio.vecs, bio.in_last) = match joins {
+            true => (bio.vecs, bio.in_last + 1),
+            false => (bio.vecs + 1, 1),
+        };
+        bio.pages.end += 1;
+        true
     }
 
     /// Cuts pages where a bio holds so many pieces, or pages.

@@ -126,6 +126,11 @@ impl Pages {
         self.places.as_ref().map(|places| places.pieces(pages))
     }
 
+    /// Whether a page lies in memory behind the one before it. Nobody knows, if nobody keeps that.
+    pub fn follows(&self, page: u64) -> bool {
+        self.places.as_ref().is_some_and(|places| places.pieces(page - 1..page + 1).len() == 1)
+    }
+
     /// What is known of a page; `None` if it is not in memory.
     pub fn get(&self, page: u64) -> Option<Flags> {
         let flags = self.chunks.get(&(page / CHUNK))?.get(page % CHUNK);

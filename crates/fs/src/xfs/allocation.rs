@@ -323,6 +323,11 @@ impl Xfs {
         Some(needs)
     }
 
+    /// Whether a page has no place yet, or somebody gives blocks of its file theirs just now.
+    pub fn lacks_place(&mut self, file: usize, page: u64) -> bool {
+        self.allocating.contains_key(&file) || !self.inode(file).is_mapped(page)
+    }
+
     /// The page of a file that is locked because its block gets a place just now.
     pub fn locked_page(&self, file: usize) -> Option<u64> {
         self.allocating.get(&file).map(|it| it.page)

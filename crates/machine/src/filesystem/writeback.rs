@@ -261,13 +261,20 @@ impl FileIo<'_> {
     }
 
     async fn submit_as_one(&self, file: usize, write: u64, piece: Piece, flags: Flags) {
+        let pages = key(file, piece.pages.start)..key(file, piece.pages.end);
+        let now = self.tick();
+        self.cache().begin_write(pages, now);
+        self.submit_begun(file, write, piece, flags).await;
+    }
+
+    /// Submits pages that were begun as one bio.
+    pub(super) async fn submit_begun(&self, file: usize, write: u64, piece: Piece, flags: Flags) {
         let length = piece.pages.end - piece.pages.start;
         let (token, memory) = {
-            let now = self.tick();
             let mut storage = self.storage();
             let pages = key(file, piece.pages.start)..key(file, piece.pages.end);
             let memory = storage.cache().memory_of(pages.clone());
-            let token = storage.cache_mut().acts(self.id()).write_run(pages, now);
+            let token = storage.cache_mut().acts(self.id()).submit_begun(pages);
             storage.files().add_bio(write, token);
             (token, memory)
         };
@@ -290,7 +297,7 @@ impl FileIo<'_> {
     }
 
     /// Nothing more of a write will be submitted.
-    fn all_of_write(&self, write: u64) {
+    pub(super) fn all_of_write(&self, write: u64) {
         let now = self.tick();
         let effects = self.storage().all_of_write(write, now);
         self.apply(effects);

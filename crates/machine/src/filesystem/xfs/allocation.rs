@@ -2,21 +2,15 @@
 
 use super::XfsIo;
 use crate::file::Errno;
-use crate::filesystem::writeback::{Piece, Progress};
 use crate::pages::pages_of;
 use crate::tasks::Wait;
-use block::Flags;
-use cache::{FILE_PAGES, PAGE};
+use cache::PAGE;
 use fs::files::{FlushOf, Written};
-use fs::key;
 use fs::xfs::Purpose;
 use fs::xfs::layout::Part;
 use std::future::poll_fn;
 use std::ops::Range;
 use std::task::Poll;
-
-/// Pages of a bio (observed on 6.12: 16 MiB).
-const MOST_PAGES: u64 = 4096;
 
 impl XfsIo<'_> {
     /// Sets room aside for bytes that are about to be written; the answer is how far there is some.
@@ -54,59 +48,8 @@ impl XfsIo<'_> {
         self.unlock_map(file);
     }
 
-    /// Writes dirty pages of a file, at most so many.
-    pub(in crate::filesystem) async fn write_dirty(
-        &self,
-        file: usize,
-        pages: Range<u64>,
-        flags: Flags,
-        most: u64,
-    ) -> Progress {
-        let (mut from, mut progress) = (pages.start, Progress::default());
-        while progress.written < most {
-            let Some(first) = self.first_to_write(file, from..pages.end, flags).await else {
-                break;
-            };
-            let found = self.next_piece(file, first..pages.end, most - progress.written).await;
-            let Some((piece, is_written)) = found else {
-                from = first + 1;
-                continue;
-            };
-            from = piece.pages.end;
-            progress.note(&piece.pages);
-            let goes_on = progress.written < most;
-            let mut bios = self.cut(file, vec![piece], MOST_PAGES).into_iter().peekable();
-            while let Some(bio) = bios.next() {
-                let next = bios.peek().map(|next| next.pages.clone());
-                let behind = next.or(goes_on.then_some(from..pages.end));
-                self.write_piece(file, bio, !is_written, flags, behind).await;
-            }
-        }
-        progress
-    }
-
-    /// The first dirty page. One that is being written is waited for by who must, and left by the
-    /// flusher.
-    async fn first_to_write(&self, file: usize, pages: Range<u64>, flags: Flags) -> Option<u64> {
-        let mut from = pages.start;
-        loop {
-            let dirty = self.cache().next_dirty(key(file, from)..key(file, pages.end))?;
-            if self.cache().is_locked(dirty) {
-                self.lock(dirty).await;
-                continue;
-            }
-            if !self.cache().is_written(dirty) {
-                return Some(dirty % FILE_PAGES);
-            }
-            match flags.intersects(Flags::SYNC) {
-                true => self.wait_until_written(dirty).await,
-                false => from = dirty % FILE_PAGES + 1,
-            }
-        }
-    }
-
     /// Gives what was set aside around a page its place.
-    async fn place_xfs(&self, file: usize, page: u64) {
+    pub(super) async fn place_page(&self, file: usize, page: u64) {
         self.place_for(file, page, Purpose::Pages).await;
     }
 
@@ -147,32 +90,6 @@ impl XfsIo<'_> {
     /// Reads how much is free of a group.
     pub(super) async fn read_free_space(&self, group: u64) {
         self.read_parts(group, &[Part::FreeList, Part::BySize, Part::ByPlace]).await;
-    }
-
-    /// The dirty pages from one on that follow each other in the file and on the disk, and are
-    /// alike in having contents there; those without a place get one.
-    async fn next_piece(&self, file: usize, pages: Range<u64>, most: u64) -> Option<(Piece, bool)> {
-        let find = |page| self.files().inode(file).find(page);
-        self.place_xfs(file, pages.start).await;
-        let first = find(pages.start)?;
-        let limit = pages.start.saturating_add(most).min(pages.end);
-        let mut end = pages.start + 1;
-        while end < limit && self.is_to_write(key(file, end)) {
-            self.place_xfs(file, end).await;
-            let Some(next) = find(end) else { break };
-            let follows = next.start == first.start + (end - pages.start);
-            if !follows || next.is_written != first.is_written {
-                break;
-            }
-            end += 1;
-        }
-        let piece = Piece { pages: pages.start..end, start: first.start };
-        Some((piece, first.is_written))
-    }
-
-    fn is_to_write(&self, page: u64) -> bool {
-        let cache = self.cache();
-        cache.is_dirty(page) && !cache.is_written(page) && !cache.is_locked(page)
     }
 
     /// Gives the blocks of a direct write places where they have none.

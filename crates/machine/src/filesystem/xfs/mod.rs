@@ -5,7 +5,8 @@
 //!
 //! * `changes`: reading what transactions change, and groups that somebody looks into. `names`:
 //!   create, truncate; `directories`: make, rename, remove.
-//! * `allocation`: room that is set aside when a file is written, and given when its pages are.
+//! * `allocation`: room that is set aside when a file is written, and given when its pages are;
+//!   `writeback`: those pages on their way to the disk.
 //!   `fallocate`: room that a program asks for.
 //! * `force`: writing the log, and waiting for it; `tasks`: those of the file system.
 
@@ -16,6 +17,7 @@ mod fallocate;
 mod force;
 mod names;
 mod tasks;
+mod writeback;
 
 pub(crate) use tasks::{force, place, push, take_away};
 

@@ -42,10 +42,11 @@ const DRAINED: usize = 25;
 
 /// Pages of a file, or nodes below it, in a node.
 const NODE: u64 = 64;
-/// Nodes in a piece of memory, and those of a file that share theirs with others (observed).
+/// Nodes in a piece of memory, which is so many pages, and those of a file that share theirs with
+/// others (observed).
 const NODES_PER_PIECE: u64 = 14;
+const PIECE: u64 = 2;
 const SHARING: u64 = 2;
-const PAGES_PER_PIECE: u64 = 2;
 /// What a core puts back for a piece: so many times what it gets at a time.
 const PUT_BACK: u64 = 32;
 
@@ -68,9 +69,6 @@ pub struct Frames {
     at_hand: VecDeque<Frame>,
     free: Buddies,
     given_since_taken: u64,
-    /// How many were ever taken, and for how many of them a page is taken that is not for files.
-    taken: u64,
-    per_foreign: u64,
     /// Pieces of nodes that become free at the next change of tasks.
     pieces: u64,
     /// How many of those of a file do not, if that is known.
@@ -119,8 +117,6 @@ impl Frames {
             at_hand,
             free,
             given_since_taken: 0,
-            taken: 0,
-            per_foreign: 0,
             pieces: 0,
             pieces_kept: None,
             foreign: lists.foreign,
@@ -131,11 +127,6 @@ impl Frames {
     /// The same, where pages are let go some at a time from the last to the first.
     pub fn letting_go_in_reverse(self, in_reverse: bool) -> Frames {
         Frames { in_reverse: in_reverse.then(Reverse::default), ..self }
-    }
-
-    /// The same, where for so many pages of files one is taken that is not; none for zero.
-    pub fn taking_others(self, per_foreign: u64) -> Frames {
-        Frames { per_foreign, ..self }
     }
 
     /// So many pieces of nodes stay, as others have room for them already.
@@ -152,16 +143,9 @@ impl Frames {
         // Whoever lets a file go sleeps before pages of another come.
         let pieces = std::mem::take(&mut self.pieces);
         if pieces > 1 && self.given_since_taken >= self.batch {
-            (1..pieces).for_each(|_| self.put_back_for_piece());
+            self.put_back_for_pieces(pieces - 1);
         }
         self.given_since_taken = 0;
-        self.taken += 1;
-        if self.per_foreign > 0 && self.taken.is_multiple_of(self.per_foreign) {
-            if self.foreign == 0 {
-                self.foreign = self.get();
-            }
-            self.foreign -= 1;
-        }
         if self.at_hand.is_empty() {
             let count = self.get();
             self.at_hand.extend((0..count).map(|_| Frame(self.free.take())));
@@ -234,12 +218,13 @@ impl Frames {
         }
     }
 
-    /// Puts back what a piece makes a core put back, its own pages among them.
-    fn put_back_for_piece(&mut self) {
-        let all = PUT_BACK * self.batch;
-        let foreign = (self.foreign + PAGES_PER_PIECE).min(all);
-        self.foreign = (self.foreign + PAGES_PER_PIECE) - foreign;
+    /// Puts back what pieces make a core put back, first what is not for files. After that, pieces
+    /// are at hand again when the next file comes, as many as a core gets at a time.
+    fn put_back_for_pieces(&mut self, pieces: u64) {
+        let all = PUT_BACK * self.batch * pieces;
+        let foreign = self.foreign.min(all);
         self.put_back((all - foreign) as usize);
+        self.foreign = self.foreign - foreign + self.batch / PIECE * PIECE;
     }
 
     /// Makes the oldest of those at hand free.
@@ -363,15 +348,16 @@ mod tests {
     #[test]
     fn pieces_make_a_core_put_back_others_first_and_then_the_oldest_of_files() {
         let lists = Lists { files: 600, doubled: 0, foreign: 77 };
-        let mut frames = Frames::new(10_000, 15, 0, lists).taking_others(128);
+        let mut frames = Frames::new(10_000, 15, 0, lists);
         frames.keep_pieces(2);
         let all = take(&mut frames, 500);
         give(&mut frames, &all);
         frames.nodes_left(nodes_above(leaf_of(4095) + 1));
-        // Two pages of the piece, 74 others, for three have been used, and 404 of the 600.
+        // The 77 others, and 403 of the 600.
         let again = take(&mut frames, 197);
-        assert_eq!((again[0], again[195]), (499, 304));
-        assert_eq!(frames.at_hand.len(), 14);
+        assert_eq!((again[0], again[196]), (499, 303));
+        assert_eq!(frames.at_hand.len(), 0);
+        assert_eq!(frames.foreign, 14, "seven pieces");
     }
 
     #[test]

@@ -82,9 +82,6 @@ params::section! {
         lists_much: Lists = LISTS,
         /// The same where it gets more.
         lists_most: Lists = LISTS,
-        /// Pages of files for each page that the kernel takes for something else; zero: it takes
-        /// none.
-        file_pages_per_other: u64 = PAGES,
         /// Pages of a program's own memory that lie one behind the other, at most.
         together: u64 = PAGES,
         /// The kernel reads ahead into large folios, where it has them.

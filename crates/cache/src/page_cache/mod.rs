@@ -152,7 +152,6 @@ impl PageCache {
             2.. if !rules.page_is_segment => {
                 let batch = batch_of(memory.managed);
                 let frames = Frames::new(at_hand, batch, rules.doublings, guest.lists(batch));
-                let frames = frames.taking_others(guest.file_pages_per_other);
                 Pages::placed(Places::new(frames.letting_go_in_reverse(rules.lets_go_in_reverse)))
             }
             // Each page is a piece of memory of its own.

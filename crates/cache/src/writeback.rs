@@ -158,14 +158,14 @@ impl Writeback {
         }
     }
 
-    /// Since when at the latest something must be dirty that the flusher, awake, is to write
+    /// Before which tick something must have become dirty that the flusher, awake, is to write
     /// because it is old; none if it looked a while ago.
     pub fn looks_for_old(&mut self, now: u64) -> Option<u64> {
         if now < self.looked + self.ticks(self.settings.interval) {
             return None;
         }
         self.looked = now;
-        now.checked_sub(self.ticks(self.settings.expire))
+        Some((now + 1).saturating_sub(self.ticks(self.settings.expire)))
     }
 
     /// Whether a writer is to be tested, and what comes of it (rules writeback-limit).

@@ -68,6 +68,24 @@ fn fsync_and_the_flusher_share_a_file_as_on_the_kernel() {
     );
 }
 
+fn what_is_left_over_is_visited_when_the_flusher_wakes_as_on_the_kernel() {
+    assert_same(
+        r#"
+        fs = "xfs"
+        schedulers = ["none"]
+        model = "nvme-plp"
+        memory = "512 MiB"
+        [[job]]
+        name = "dd"
+        run = "dd if=/dev/zero of=/mnt/f bs=1M count=200"
+        [[job]]
+        name = "later"
+        run = "ls /mnt"
+        start = "12s"
+        "#,
+    );
+}
+
 fn sync_after_a_copy_writes_data_and_log_as_on_the_kernel() {
     assert_same(
         r#"
@@ -178,6 +196,7 @@ fn main() -> std::process::ExitCode {
         [KERNEL, BUSYBOX, FIO, MKFS_XFS] => log_buffers_and_the_write_cache_count_as_on_the_kernel,
             two_appenders_and_an_appender_beside_a_bulk_writer_take_turns_as_on_the_kernel,
             fsync_and_the_flusher_share_a_file_as_on_the_kernel,
+            what_is_left_over_is_visited_when_the_flusher_wakes_as_on_the_kernel,
             sync_after_a_copy_writes_data_and_log_as_on_the_kernel,
             log_worker_and_metadata_come_at_the_times_of_the_kernel,
             direct_io_beside_buffered_and_a_reader_agree_with_the_kernel,

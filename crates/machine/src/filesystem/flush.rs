@@ -22,7 +22,7 @@ const DISK: usize = 0;
 /// What made the flusher write.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Why {
-    /// Something has been dirty since a tick or longer.
+    /// Something became dirty before a tick.
     Old {
         before: u64,
     },
@@ -137,7 +137,7 @@ async fn write(io: FileIo<'_>, group: CgroupId, why: Why) {
     io.queue().start_plug(io.id());
     while left > 0 && !is_awaited(io, group) && (why != Why::Much || io.is_too_much(group)) {
         io.storage().begin_round(group, before);
-        let written = round(io, group, left).await;
+        let written = round(io, group, before, left).await;
         if written == 0 {
             break;
         }
@@ -146,9 +146,9 @@ async fn write(io: FileIo<'_>, group: CgroupId, why: Why) {
     io.finish_plug(PlugFlush::Explicit).await;
 }
 
-/// Visits files in turn, for a tenth of a second or until so many pages are written; the answer is
-/// how many were.
-async fn round(io: FileIo<'_>, group: CgroupId, left: u64) -> u64 {
+/// Visits files in turn that became dirty before a tick or were left over, for a tenth of a second
+/// or until so many pages are written; the answer is how many were.
+async fn round(io: FileIo<'_>, group: CgroupId, before: u64, left: u64) -> u64 {
     let background = match io.format() {
         Format::Ext4 => Flags::NONE,
         Format::Xfs => Flags::BACKGROUND,
@@ -163,7 +163,7 @@ async fn round(io: FileIo<'_>, group: CgroupId, left: u64) -> u64 {
         let mut world = io.world();
         let now = world.tick();
         world.storage().end_visit(file, now);
-        world.storage().files().leave_over(file, written >= most, now);
+        world.storage().files().leave_over(file, (written >= most).then_some(before), now);
         let tenth = u64::from(world.cache().hz().get() / 10);
         drop(world);
         estimate(io, group, written);

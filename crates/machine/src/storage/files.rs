@@ -89,8 +89,8 @@ impl Storage {
         files
     }
 
-    /// Begins a round of a group's flusher if the last one is over: files that have something dirty
-    /// since a tick or longer.
+    /// Begins a round of a group's flusher if the last one is over: files that became dirty
+    /// before a tick.
     pub fn begin_round(&mut self, group: CgroupId, before: u64) {
         let all = self.dirty_files(group, u64::MAX);
         self.files().begin_round(&all, before);

@@ -3,8 +3,8 @@
 //!     cargo run --release -p paternoster-insight --example layers_speed -- RECORDING...
 //!
 //! A recording is `DIR/sda` where `DIR/sda.blktrace.0` and so on are. Files are read once before.
-//! Of both it prints the time that passes, and the time on a core, which does not depend on what else
-//! the machine does.
+//! Of both it prints the time that passes, and the time on a core, which does not depend on what
+//! else the machine does.
 
 use insight::recorded;
 use insight::requests::Summary;

@@ -226,10 +226,10 @@ impl<W: Copy + Eq> TagMap<W> {
         let hint = if given < self.depth { given } else { 0 };
         let limit = limit.unwrap_or(NO_LIMIT);
         let (index, bit) = self.place(hint);
-        let usable = self.usable(index, limit);
         // Rule tags-9.
         let first = bit * u32::from(limit < self.depth);
-        let found = match self.words[index].take(first, usable) {
+        let (word, usable) = self.usable(index, limit);
+        let found = match word.take(first, usable) {
             Some(bit) => Some(((index as u32) << self.word_shift) + bit),
             None => self.search_behind(index, limit),
         };
@@ -249,8 +249,8 @@ impl<W: Copy + Eq> TagMap<W> {
     fn search_behind(&mut self, word: usize, limit: u32) -> Option<u32> {
         let words = self.words.len();
         (word + 1..words).chain(0..word).find_map(|index| {
-            let usable = self.usable(index, limit);
-            let bit = self.words[index].take(0, usable)?;
+            let (word, usable) = self.usable(index, limit);
+            let bit = word.take(0, usable)?;
             Some(((index as u32) << self.word_shift) + bit)
         })
     }
@@ -355,16 +355,17 @@ impl<W: Copy + Eq> TagMap<W> {
         ((tag >> self.word_shift) as usize, tag & ((1 << self.word_shift) - 1))
     }
 
-    /// The bits of a word that may be used under a limit, if that leaves some of the map out.
+    /// A word, and those of its bits that may be used under a limit, if that leaves some of the map
+    /// out.
     #[inline]
-    fn usable(&mut self, index: usize, limit: u32) -> u64 {
+    fn usable(&mut self, index: usize, limit: u32) -> (&mut Word, u64) {
         let is_limited = limit < self.depth;
-        let word = &self.words[index];
-        if is_limited & (word.limit != limit) {
+        if is_limited & (self.words[index].limit != limit) {
             self.note_limit(index, limit);
         }
-        let word = &self.words[index];
-        [word.tags, word.within_limit][usize::from(is_limited)]
+        let word = &mut self.words[index];
+        let usable = [word.tags, word.within_limit][usize::from(is_limited)];
+        (word, usable)
     }
 
     #[inline(never)]
@@ -464,7 +465,7 @@ mod tests {
         let allowed = |depth, limit| {
             let mut map = TagMap::new(depth, 1, ShallowDepth::WholeMap);
             let words = 0..map.words.len();
-            words.map(|word| map.usable(word, limit).count_ones()).collect::<Vec<_>>()
+            words.map(|word| map.usable(word, limit).1.count_ones()).collect::<Vec<_>>()
         };
         // Rule tags-3.
         assert_eq!(allowed(64, 1), [1, 0, 0, 0]);
@@ -479,7 +480,7 @@ mod tests {
         let mut map = TagMap::new(8, 1, ShallowDepth::PerWord);
         assert!(map.resize(7));
         let mut allowed = |limit| -> Vec<u32> {
-            (0..map.words.len()).map(|word| map.usable(word, limit).count_ones()).collect()
+            (0..map.words.len()).map(|word| map.usable(word, limit).1.count_ones()).collect()
         };
         assert_eq!(allowed(1), [1, 1, 1, 1]);
         assert_eq!(allowed(6), [2, 2, 2, 1]);

@@ -3,12 +3,14 @@
 //!     cargo run --release -p paternoster-insight --example layers_speed -- RECORDING...
 //!
 //! A recording is `DIR/sda` where `DIR/sda.blktrace.0` and so on are. Files are read once before.
-//! What counts is time on a core, which does not depend on what else the machine does.
+//! Of both it prints the time that passes, and the time on a core, which does not depend on what
+//! else the machine does.
 
 use insight::recorded;
 use insight::requests::Summary;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
 
 /// The best of so many runs counts: what else the machine does disturbs the others.
 const RUNS: u32 = 5;
@@ -23,29 +25,62 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn measure(path: &Path) -> Result<(), trace::Error> {
-    let (mut best, mut records, mut summary) = (f64::MAX, 0, Summary::default());
-    for _ in 0..=RUNS {
-        let start = on_core();
-        let mut recording = recorded::open(path, None)?;
-        summary = Summary::default();
-        while recording.read_some(|_| {})? {
-            recording.show_lives(|life| summary.see(life));
-        }
-        recording.show_lives(|life| summary.see(life));
-        best = best.min(on_core() - start);
-        records = recording.stream().records();
+/// What something takes, in seconds.
+#[derive(Clone, Copy)]
+struct Taken {
+    passed: f64,
+    on_core: f64,
+}
+
+impl Taken {
+    /// What `what` takes, by this clock for time on a core, and what it returns.
+    fn of<T>(clock: fn() -> f64, what: impl FnOnce() -> T) -> (Taken, T) {
+        let (start, before) = (Instant::now(), clock());
+        let result = what();
+        (Taken { passed: start.elapsed().as_secs_f64(), on_core: clock() - before }, result)
     }
-    let rate = records as f64 / best / 1e6;
-    println!("{}: {records} records, {} requests", path.display(), summary.requests);
-    println!("  layers          {:8.1} ms  {rate:6.2} million records a second", best * 1e3);
+
+    fn least(self, other: Taken) -> Taken {
+        Taken { passed: self.passed.min(other.passed), on_core: self.on_core.min(other.on_core) }
+    }
+}
+
+fn measure(path: &Path) -> Result<(), trace::Error> {
+    let (mut best, (mut records, mut requests)) = (None::<Taken>, (0, 0));
+    for _ in 0..=RUNS {
+        let (taken, read) = Taken::of(on_core, || layers(path));
+        (records, requests) = read?;
+        best = Some(best.map_or(taken, |best| best.least(taken)));
+    }
+    let best = best.expect("it was run");
+    println!("{}: {records} records, {requests} requests", path.display());
+    let rate = records as f64 / best.on_core / 1e6;
+    show("layers", best, &format!("{rate:.2} million records a second of a core"));
     match btt(path) {
         Some(other) => {
-            println!("  blkparse | btt  {:8.1} ms  {:.0} times", other * 1e3, other / best)
+            let passed = other.passed / best.passed;
+            let on_core = other.on_core / best.on_core;
+            show("blkparse | btt", other, &format!("{passed:.1} and {on_core:.1} times"));
         }
         None => println!("  blkparse | btt  are not here"),
     }
     Ok(())
+}
+
+fn show(what: &str, taken: Taken, also: &str) {
+    let [passed, on_core] = [taken.passed, taken.on_core].map(|it| it * 1e3);
+    println!("  {what:<14} {passed:7.1} ms, on a core {on_core:7.1} ms; {also}");
+}
+
+/// Reads a recording; how many records and requests there are in it.
+fn layers(path: &Path) -> Result<(u64, u64), trace::Error> {
+    let mut recording = recorded::open(path, None)?;
+    let mut summary = Summary::default();
+    while recording.read_some(|_| {})? {
+        recording.show_lives(|life| summary.see(life));
+    }
+    recording.show_lives(|life| summary.see(life));
+    Ok((recording.stream().records(), summary.requests))
 }
 
 /// Seconds that this process had a core.
@@ -58,18 +93,17 @@ fn on_core() -> f64 {
 /// Seconds that processes had one which this one started, in hundredths.
 fn children() -> f64 {
     let text = std::fs::read_to_string("/proc/self/stat").expect("a process has it");
-    let (_, numbers) = text.rsplit_once(')').expect("a name in brackets");
-    let numbers: Vec<u64> = numbers.split(' ').filter_map(|it| it.parse().ok()).collect();
-    // Without the three words before: 16 and 17 of the file are these two.
-    (numbers[12] + numbers[13]) as f64 / 100.0
+    let (_, fields) = text.rsplit_once(')').expect("a name in brackets");
+    // Two fields are before; these are 16 and 17. Some of the others are negative.
+    let ticks = fields.split_whitespace().skip(13).take(2).map(|it| it.parse::<u64>());
+    ticks.map(|it| it.expect("ticks are numbers") as f64 / 100.0).sum()
 }
 
-/// Seconds that Debian's tools take, of which the first writes a stream that the second reads.
-fn btt(path: &Path) -> Option<f64> {
+/// What Debian's tools take, of which the first writes a file that the second maps.
+fn btt(path: &Path) -> Option<Taken> {
     let directory = std::env::temp_dir().join(format!("layers-speed-{}", std::process::id()));
     std::fs::create_dir_all(&directory).ok()?;
     let run = || {
-        let start = children();
         let merged = directory.join("merged");
         let mut first = Command::new("blkparse");
         first.arg("-O").arg("-q").arg("-D").arg(path.parent()?);
@@ -78,10 +112,16 @@ fn btt(path: &Path) -> Option<f64> {
         let mut second = Command::new("btt");
         second.arg("-i").arg(&merged).current_dir(&directory);
         let second = second.stdout(Stdio::null()).stderr(Stdio::null()).status().ok()?;
-        (first.success() && second.success()).then(|| children() - start)
+        (first.success() && second.success()).then_some(())
     };
-    let best = (0..2).filter_map(|_| run()).fold(f64::MAX, f64::min);
+    let mut best = None::<Taken>;
+    for _ in 0..=RUNS {
+        let (taken, done) = Taken::of(children, run);
+        if done.is_some() {
+            best = Some(best.map_or(taken, |best| best.least(taken)));
+        }
+    }
     // There is nobody to tell that cleaning up failed.
     let _ = std::fs::remove_dir_all(&directory);
-    (best < f64::MAX).then_some(best)
+    best
 }

@@ -70,7 +70,7 @@ enum Pending {
 }
 
 impl Pending {
-    #[inline(never)]
+    #[inline(always)]
     fn keep(told: Told, pending: &mut Vec<Pending>) {
         pending.push(match told {
             Told::Event(event) => Pending::Event(event.clone()),
@@ -95,16 +95,12 @@ impl<R: Read> Recording<R> {
     /// Reads some records; what they come to is shown to `see`. False at the end, when all
     /// requests that are done have been told of.
     pub fn read_some(&mut self, mut see: impl FnMut(Told)) -> Result<bool, trace::Error> {
-        for _ in 0..1024 {
-            match self.records.lend() {
-                Ok(Some(record)) => self.stream.take(record, &mut see),
-                end => {
-                    self.stream.finish(&mut see);
-                    return end.map(|_| false);
-                }
-            }
+        let stream = &mut self.stream;
+        let more = self.records.show(1024, |record| stream.take(record, &mut see));
+        if !matches!(more, Ok(true)) {
+            stream.finish(&mut see);
         }
-        Ok(true)
+        more
     }
 
     /// Shows the requests that have ended since this was last asked.

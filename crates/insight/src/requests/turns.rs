@@ -10,12 +10,16 @@ use std::collections::VecDeque;
 const REMEMBERED: usize = 4096;
 /// So many of the others are named.
 const NAMED: usize = 4;
+/// Of so many tasks it is remembered what each had had when a turn began: two lines of a cache.
+const FEW: usize = 16;
 
 /// Turns, by a clock of the caller.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     /// Who, by number, and since when.
     turns: VecDeque<(u32, u64)>,
+    /// What each task had had when these began, while there are few.
+    had: VecDeque<[u64; FEW]>,
     /// How many turns came before the first of these.
     forgotten: u64,
     numbers: Numbers,
@@ -34,6 +38,7 @@ impl Turns {
             self.tasks.push(who);
             self.sums.push(0);
         }
+        let mut had = self.had.back().copied().unwrap_or_default();
         if let Some(last) = self.turns.back_mut() {
             if last.0 == number {
                 return;
@@ -42,12 +47,19 @@ impl Turns {
                 last.0 = number;
                 return;
             }
+            if let Some(had) = had.get_mut(last.0 as usize) {
+                *had += clock - last.1;
+            }
         }
         if self.turns.len() == REMEMBERED {
             self.turns.pop_front();
+            self.had.pop_front();
             self.forgotten += 1;
         }
         self.turns.push_back((number, clock));
+        if self.tasks.len() <= FEW {
+            self.had.push_back(had);
+        }
     }
 
     /// The turn that is on.
@@ -57,16 +69,41 @@ impl Turns {
 
     /// Nobody waits: what was before this turn matters no more.
     pub fn forget(&mut self) {
-        while self.turns.len() > 1 {
-            self.turns.pop_front();
-            self.forgotten += 1;
-        }
+        let gone = self.turns.len().saturating_sub(1);
+        self.turns.drain(..gone);
+        self.had.drain(..gone.min(self.had.len()));
+        self.forgotten += gone as u64;
     }
 
     /// Adds to `others` who had how much of the time from `since`, which is in turn `first`, until
     /// `now`.
     pub fn between(&mut self, first: u64, since: u64, now: u64, others: &mut Others) {
         let begin = first.saturating_sub(self.forgotten) as usize;
+        match self.tasks.len() {
+            0..=FEW => self.subtract(begin, since, now, others),
+            _ => self.walk(begin, since, now, others),
+        }
+        others.sort_unstable_by_key(|(who, time)| (std::cmp::Reverse(*time), *who));
+        others.truncate(NAMED);
+    }
+
+    /// What each had had until now, less what it had had before.
+    fn subtract(&self, begin: usize, since: u64, now: u64, others: &mut Others) {
+        let turn = |place: usize| Some((self.turns.get(place)?, self.had.get(place)?));
+        let Some((first, before)) = turn(begin) else { return };
+        let Some((last, until)) = turn(self.turns.len() - 1) else { return };
+        let mut times = *until;
+        times[last.0 as usize] += now - last.1;
+        times[first.0 as usize] -= since.saturating_sub(first.1);
+        for (who, (time, before)) in self.tasks.iter().zip(times.iter().zip(before)) {
+            if time > before {
+                others.push((*who, Duration::from_nanos(time - before)));
+            }
+        }
+    }
+
+    /// The same, turn by turn.
+    fn walk(&mut self, begin: usize, since: u64, now: u64, others: &mut Others) {
         let mut until = now;
         for (number, start) in self.turns.range(begin.min(self.turns.len())..).rev() {
             let from = (*start).max(since);
@@ -84,8 +121,6 @@ impl Turns {
             let time = std::mem::take(&mut self.sums[number as usize]);
             others.push((self.tasks[number as usize], Duration::from_nanos(time)));
         }
-        others.sort_unstable_by_key(|(who, time)| (std::cmp::Reverse(*time), *who));
-        others.truncate(NAMED);
     }
 }
 
@@ -113,5 +148,27 @@ mod tests {
         let last = turns.current();
         assert_eq!(between(&mut turns, last, 20, 22), [(ContextId(2), nanos(2))]);
         assert_eq!(between(&mut turns, first, 12, 22), [(ContextId(2), nanos(2))]);
+    }
+
+    #[test]
+    fn what_is_subtracted_is_what_a_walk_finds() {
+        let mut turns = Turns::default();
+        let mut clock = 0;
+        for number in 0_u64..REMEMBERED as u64 + 500 {
+            clock += number % 7;
+            turns.begins(ContextId((number * number % 11) as u32), clock);
+            let first = number.saturating_sub(number % 97).min(turns.current());
+            let place = first.saturating_sub(turns.forgotten) as usize;
+            let since = turns.turns[place].1;
+            let (mut walked, mut subtracted) = (Others::new(), Others::new());
+            turns.walk(place, since, clock + 3, &mut walked);
+            turns.subtract(place, since, clock + 3, &mut subtracted);
+            walked.sort_unstable();
+            subtracted.sort_unstable();
+            assert_eq!(subtracted, walked, "{number}");
+            if number % 1000 == 999 {
+                turns.forget();
+            }
+        }
     }
 }

@@ -21,6 +21,8 @@ pub(super) struct Hctx {
     pub taken: [VecDeque<RequestId>; MOST_DOMAINS],
     /// How many requests wait for it, with those that its cores still have.
     pub waiting: [u32; MOST_DOMAINS],
+    /// The same of all domains.
+    pub all_waiting: u32,
     /// Whose turn it is, and how many requests have left in it.
     pub turn: usize,
     pub batching: u32,
@@ -80,10 +82,18 @@ impl Hctx {
         self.taken[domain].retain(|other| *other != rq);
     }
 
+    /// A request waits.
+    #[inline]
+    pub fn enters(&mut self, domain: usize) {
+        self.waiting[domain] += 1;
+        self.all_waiting += 1;
+    }
+
     /// A request leaves in the turn of its domain.
     #[inline]
     pub fn leaves(&mut self, domain: usize) {
         self.waiting[domain] -= 1;
+        self.all_waiting -= 1;
         self.batching += 1;
     }
 }

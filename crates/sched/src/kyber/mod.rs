@@ -367,7 +367,7 @@ impl Scheduler for Kyber {
             InsertAt::Head => core.domains[domain].push_front(rq, cx),
             InsertAt::Sorted => core.domains[domain].push_back(rq, request),
         }
-        self.hctx(hctx).waiting[domain] += 1;
+        self.hctx(hctx).enters(domain);
         self.queued += 1;
     }
 
@@ -462,7 +462,7 @@ impl Scheduler for Kyber {
 
     fn has_work(&self, hctx: HctxId) -> bool {
         let hctx = self.hctxs.get(usize::from(hctx.0));
-        hctx.is_some_and(|it| it.waiting != [0; MOST_DOMAINS])
+        hctx.is_some_and(|it| it.all_waiting > 0)
     }
 
     fn queued(&self) -> u32 {
@@ -489,6 +489,8 @@ impl Scheduler for Kyber {
         assert_eq!(self.queued, queued, "requests in lists");
         let counted: Vec<_> = self.hctxs.iter().map(|it| it.waiting).collect();
         assert_eq!(counted, waiting, "requests that wait by hardware queue and domain");
+        let sums = self.hctxs.iter().map(|it| it.all_waiting);
+        assert!(sums.eq(waiting.iter().map(|it| it.iter().sum::<u32>())), "requests that wait");
         for (domain, tokens) in self.domains.iter().zip(&self.tokens) {
             assert!((1..=domain.tokens).contains(&tokens.depth()), "tokens of {}", domain.name);
         }

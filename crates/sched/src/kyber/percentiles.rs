@@ -30,9 +30,12 @@ struct Histogram([u32; BUCKETS]);
 impl Histogram {
     /// Rule kyber-10.
     fn add(&mut self, latency: u64, ends: &Ends) {
-        // Cheaper than to divide, and without a branch.
-        let bucket: usize = ends.0.iter().map(|end| usize::from(latency > *end)).sum();
-        self.0[bucket] += 1;
+        // Cheaper than to divide, and without a branch: a search by halves.
+        let mut bucket = 0;
+        for half in [4, 2, 1] {
+            bucket += half * usize::from(latency > ends.0[(bucket + half - 1) % BUCKETS]);
+        }
+        self.0[bucket % BUCKETS] += 1;
     }
 
     fn samples(&self) -> u32 {
@@ -52,9 +55,9 @@ impl Histogram {
     }
 }
 
-/// The largest latencies of all buckets but the last one.
+/// The largest latencies of all buckets; nobody asks for that of the last one.
 #[derive(Clone, Copy, Debug)]
-struct Ends([u64; BUCKETS - 1]);
+struct Ends([u64; BUCKETS]);
 
 impl Ends {
     /// Of a domain with this target.
@@ -197,6 +200,15 @@ mod tests {
         let mut tiny = Histogram::default();
         (0..4).for_each(|latency| tiny.add(latency, &Ends::of(0)));
         assert_eq!(tiny.0, [2, 1, 1, 0, 0, 0, 0, 0]);
+        for target in [0, 7, 2000, u64::MAX] {
+            let ends = Ends::of(target);
+            for latency in ends.0.iter().flat_map(|end| [*end, end.saturating_add(1)]) {
+                let mut one = Histogram::default();
+                one.add(latency, &ends);
+                let below = ends.0[..BUCKETS - 1].iter().filter(|end| latency > **end).count();
+                assert_eq!(one.0[below], 1, "{latency} of {target}");
+            }
+        }
     }
 
     #[test]

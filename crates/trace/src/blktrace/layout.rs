@@ -163,7 +163,8 @@ impl Layout {
     fn head_of(self, header: &[u8], present: usize) -> Option<(usize, u128)> {
         let length = header.len() + self.payload_length(header);
         let is_whole = length <= present && take(header, 0) == self.magic();
-        is_whole.then(|| (length, self.key(header)))
+        // A closure would not be built in here.
+        if is_whole { Some((length, self.key(header))) } else { None }
     }
 
     /// The record of a whole header and the whole payload behind it.

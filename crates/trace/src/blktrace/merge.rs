@@ -7,7 +7,7 @@ use crate::error::{Error, Place};
 use base::Instant;
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::num::NonZeroUsize;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 /// An iterator over the records of several per-CPU files, by time, then CPU, then sequence.
@@ -37,12 +37,19 @@ pub struct Merge<R> {
 struct Head {
     /// Time, CPU and sequence.
     order: u128,
-    reader: usize,
+    reader: u32,
     /// Its bytes, if it is at hand.
-    length: Option<NonZeroUsize>,
+    length: Option<NonZeroU32>,
 }
 
 impl Head {
+    /// That of a record that is at hand, or has no length here. Neither files nor the bytes of a
+    /// record are so many that they would not fit.
+    #[inline(always)]
+    fn new(order: u128, reader: usize, length: usize) -> Head {
+        Head { order, reader: reader as u32, length: NonZeroU32::new(length as u32) }
+    }
+
     #[inline]
     fn is_before(&self, other: &Head) -> bool {
         self.order < other.order || self.order == other.order && self.reader < other.reader
@@ -76,25 +83,33 @@ impl Sequence {
 }
 
 impl Sequences {
+    #[inline(always)]
     fn note(&mut self, reader: usize, record: &Record) {
         if record.categories.contains(Categories::NOTIFY) {
             return;
         }
-        let number = record.sequence;
         let stream = (record.device.to_bits(), record.cpu);
-        let last = self.last[reader];
-        let place = match self.seen.get(last) {
-            Some((known, _)) if *known == stream => last,
-            _ => {
-                let next = self.seen.len();
-                let place = *self.places.entry(stream).or_insert(next);
-                if place == next {
-                    self.seen.push((stream, Sequence { first: number, last: number, seen: 0 }));
-                }
-                self.last[reader] = place;
-                place
+        match self.seen.get_mut(self.last[reader]) {
+            // So it mostly is.
+            Some((known, sequence))
+                if *known == stream && sequence.last.checked_add(1) == Some(record.sequence) =>
+            {
+                sequence.last = record.sequence;
+                sequence.seen += 1;
             }
-        };
+            _ => self.note_other(reader, stream, record.sequence),
+        }
+    }
+
+    /// What does not follow what this reader had last.
+    #[inline(never)]
+    fn note_other(&mut self, reader: usize, stream: (u32, u32), number: u32) {
+        let next = self.seen.len();
+        let place = *self.places.entry(stream).or_insert(next);
+        if place == next {
+            self.seen.push((stream, Sequence { first: number, last: number, seen: 0 }));
+        }
+        self.last[reader] = place;
         let sequence = &mut self.seen[place].1;
         sequence.first = sequence.first.min(number);
         sequence.last = sequence.last.max(number);
@@ -156,9 +171,7 @@ impl<R: Read> Merge<R> {
     fn advance(&mut self, reader: usize) -> Result<Option<Head>, Error> {
         // Most are decoded when it is their turn, and so need not be kept.
         match self.readers[reader].head_at_hand() {
-            Some((length, order)) => {
-                Ok(Some(Head { order, reader, length: NonZeroUsize::new(length) }))
-            }
+            Some((length, order)) => Ok(Some(Head::new(order, reader, length))),
             None => self.read_ahead(reader),
         }
     }
@@ -171,7 +184,7 @@ impl<R: Read> Merge<R> {
         let sequence = if note { 0 } else { record.sequence };
         let order = order_of(record.time.as_nanos(), record.cpu, sequence);
         self.heads[reader] = Some((self.readers[reader].record_start(), record));
-        Ok(Some(Head { order, reader, length: None }))
+        Ok(Some(Head::new(order, reader, 0)))
     }
 
     fn prime(&mut self) -> Result<(), Error> {
@@ -194,15 +207,29 @@ impl<R: Read> Merge<R> {
         self.waiting[place] = head;
     }
 
+    /// The first of those that wait and another one, which waits now if it is not the first.
+    #[inline]
+    fn first_with(&mut self, next: Head) -> Head {
+        match self.waiting.last().copied() {
+            Some(first) if first.is_before(&next) => {
+                self.sort_in(next, self.waiting.len() - 1);
+                first
+            }
+            // Mostly a CPU goes on for a while.
+            _ => next,
+        }
+    }
+
     /// Takes the first head; where it begins.
     #[inline]
     fn take(&mut self, head: Head) -> u64 {
-        let from = &mut self.readers[head.reader];
+        let reader = head.reader as usize;
+        let from = &mut self.readers[reader];
         if let Some(length) = head.length {
-            self.returned = from.take_at_hand(length.get(), &mut self.records);
+            self.returned = from.take_at_hand(length.get() as usize, &mut self.records);
             return from.record_start();
         }
-        let (offset, record) = self.heads[head.reader].take().expect("it was read ahead");
+        let (offset, record) = self.heads[reader].take().expect("it was read ahead");
         self.returned = usize::from(record.categories.contains(Categories::NOTIFY));
         self.records[self.returned] = record;
         offset
@@ -215,21 +242,60 @@ impl<R: Read> Merge<R> {
             self.prime()?;
         }
         let Some(head) = self.turn else { return Ok(false) };
-        let (reader, offset) = (head.reader, self.take(head));
+        let (reader, offset) = (head.reader as usize, self.take(head));
         self.turn = match self.advance(reader)? {
-            Some(next) => match self.waiting.last().copied() {
-                Some(first) if first.is_before(&next) => {
-                    self.sort_in(next, self.waiting.len() - 1);
-                    Some(first)
-                }
-                // Mostly a CPU goes on for a while.
-                _ => Some(next),
-            },
+            Some(next) => Some(self.first_with(next)),
             None => self.waiting.pop(),
         };
         self.place = Some((reader, offset));
         self.sequences.note(reader, &self.records[self.returned]);
         Ok(true)
+    }
+
+    /// Shows the next records, as many as that; false at the end. That is faster than to ask for
+    /// each.
+    #[inline]
+    pub fn show(&mut self, most: usize, mut see: impl FnMut(&Record)) -> Result<bool, Error> {
+        let mut left = most;
+        while left > 0 {
+            let before = left;
+            left = self.show_at_hand(left, &mut see);
+            if left == before {
+                let Some(record) = self.lend()? else { return Ok(false) };
+                see(record);
+                left -= 1;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Shows records of one file while the one behind each is at hand, too; how many are left to be
+    /// shown.
+    #[inline(always)]
+    fn show_at_hand(&mut self, mut left: usize, see: &mut impl FnMut(&Record)) -> usize {
+        let Some(Head { reader, length: Some(length), .. }) = self.turn else { return left };
+        let (reader, mut length) = (reader as usize, length.get() as usize);
+        let from = &mut self.readers[reader];
+        let mut head = None;
+        while left > 0
+            && let Some((next, order)) = from.head_behind(length)
+        {
+            self.returned = from.take_at_hand(length, &mut self.records);
+            let record = &self.records[self.returned];
+            self.sequences.note(reader, record);
+            see(record);
+            (left, length) = (left - 1, next);
+            let next = Head::new(order, reader, next);
+            head = Some(next);
+            if self.waiting.last().is_some_and(|first| first.is_before(&next)) {
+                break;
+            }
+        }
+        if let Some(next) = head {
+            self.place = Some((reader, from.record_start()));
+            self.turn = Some(self.first_with(next));
+        }
+        left
     }
 
     /// The next record, lent until the one after it is asked for: who need not keep it is faster
@@ -348,6 +414,25 @@ mod tests {
             assert_eq!(lending.lend().unwrap(), Some(record));
         }
         assert_eq!((all.len(), lending.lend().unwrap()), (7, None));
+        for most in 1..=8 {
+            let (mut showing, mut shown) = (merge(&files), Vec::new());
+            while showing.show(most, |record| shown.push(record.clone())).unwrap() {}
+            assert_eq!(shown, all);
+        }
+    }
+
+    #[test]
+    fn what_is_before_an_error_is_shown_as_it_is_lent() {
+        let mut damaged = Vec::new();
+        let all = [event(10, 0, 1), event(20, 0, 2), event(30, 0, 3)];
+        all.iter().for_each(|record| Layout::V7_LITTLE.encode(record, &mut damaged));
+        damaged[2 * 48] ^= 1;
+        let merge = || Merge::new(vec![Reader::new(&damaged[..], "x")]);
+        let lent = merge().map_while(Result::ok).count();
+        let (mut showing, mut shown) = (merge(), 0);
+        let error = showing.show(5, |_| shown += 1).unwrap_err();
+        assert!(error.to_string().starts_with("x at byte 96: damaged"), "{error}");
+        assert_eq!((shown, showing.show(5, |_| ()).unwrap()), (lent, false));
     }
 
     #[test]

@@ -96,6 +96,12 @@ impl<R: Read> Reader<R> {
         self.plain?.head(self.source.buffer())
     }
 
+    /// The same of the record behind that, which has this length.
+    #[inline]
+    pub(super) fn head_behind(&self, length: usize) -> Option<(usize, u128)> {
+        self.plain?.head(self.source.buffer().get(length..)?)
+    }
+
     /// Takes the record that is at hand and has this length, in place of one of two others: of
     /// notes, the second. Tells which.
     #[inline]

@@ -176,6 +176,8 @@ impl RequestQueue {
 
     /// Gives what was just collected its driver tag; false when collecting ends here.
     fn settle_collected(&mut self, now: Instant, context: ContextId, run: RunMulti) -> bool {
+        // As [`RequestQueue::settle`] does, without a call.
+        self.take_issued(now, context);
         self.settle(now, context);
         let state = self.core.context(context);
         let rq = *state.collected.back().expect("a request was collected");

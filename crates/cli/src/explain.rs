@@ -48,7 +48,8 @@ pub fn explain(asked: &ExplainOptions) -> Result<bool, Error> {
     let trials = asked.trials.unwrap_or(TRIALS);
     let otherwise = plan.metric.as_ref().map(Focus::of).filter(Focus::is_of_calls);
     let call = asked.call.as_ref().map(|it| CallId::parse(it, CALL)).transpose()?;
-    let options = Options { focus, otherwise, slowest: kept, call, trials };
+    let is_asked = focus.is_some();
+    let options = Options { focus, is_asked, otherwise, slowest: kept, call, trials };
     let explained = progress::with_bar(|progress| explain_plan(&plan, options, progress))?;
     if let Some(text) =
         asked.call.as_ref().filter(|_| explained.iter().all(|it| it.picked.is_none()))

@@ -1,7 +1,10 @@
 //! `explain` finds what is wrong, and nothing where nothing is.
 
-use block::CommitPhase;
+use base::{Duration, Instant};
+use block::{CommitPhase, ContextId, Syscall};
+use insight::{Call, Layer, Segment};
 use lab::Experiment;
+use lab::explain::account::Account;
 use lab::explain::finding::Finding;
 use lab::explain::focus::Focus;
 use lab::explain::{Explained, Options, explain, explain_row, label_of};
@@ -136,12 +139,56 @@ fn the_calls_that_a_figure_is_of_are_looked_at_alone() {
     let all = explain_row(&plan, &plan.rows[0], Options::default()).unwrap();
     let reads = all.callers.iter().find(|it| it.job == "both/rand").unwrap();
     let focus = plan.metric.as_ref().map(Focus::of);
-    let few = explain_row(&plan, &plan.rows[0], Options { focus, ..Options::default() }).unwrap();
+    let options = Options { focus, is_asked: true, ..Options::default() };
+    let few = explain_row(&plan, &plan.rows[0], options).unwrap();
     let [slow] = few.callers.as_slice() else { panic!("{:?}", few.callers) };
     assert_eq!((slow.job.as_str(), slow.longest), ("both/rand", reads.longest));
     assert!(slow.calls * 5 < reads.calls && slow.calls > 0, "{} of {}", slow.calls, reads.calls);
     assert!(slow.mean() > reads.mean());
     assert!(few.findings.iter().all(|it| it.victim == "both/rand"));
+    // What a finding costs is told of the figure, and who asks wants to hear of what is rare.
+    let of: Vec<_> = few.findings.iter().map(|it| it.of_figure.as_ref().unwrap()).collect();
+    assert!(of.iter().all(|it| it.name == "both/rand.read_p90" && it.share <= 1.0));
+    assert!(of.is_sorted_by(|one, other| one.share >= other.share), "{of:#?}");
+    assert!(few.has_cause() && few.ranked_otherwise(&plan).is_none());
+    assert!(all.ranked_otherwise(&plan).unwrap().contains("--metric both/rand.read_p90"));
+    assert!(all.findings.iter().all(|it| it.of_figure.is_none()));
+}
+
+#[test]
+fn a_call_that_takes_very_long_makes_a_percentile_no_worse() {
+    let alike = |path: &[(Layer, u64)]| {
+        let (mut from, mut segments) = (Instant::ZERO, Vec::new());
+        for (layer, millis) in path {
+            let to = from + Duration::from_millis(*millis);
+            segments.push(segment(*layer, from, to));
+            from = to;
+        }
+        call(segments, from)
+    };
+    let mut account = Account::new(0);
+    for _ in 0..9 {
+        account.add(alike(&[(Layer::Others, 15), (Layer::Device, 5)]));
+    }
+    account.add(alike(&[(Layer::Tag, 990), (Layer::Device, 10)]));
+    let callers = account.finish(|_| "db".to_string());
+    let of = |layer| callers[0].parts.iter().find(|it| it.layer == layer).unwrap();
+    assert!(of(Layer::Tag).time > of(Layer::Others).time);
+    assert!((of(Layer::Others).alike - 6.75).abs() < 1e-9, "{}", of(Layer::Others).alike);
+    assert!((of(Layer::Tag).alike - 0.99).abs() < 1e-9, "{}", of(Layer::Tag).alike);
+}
+
+fn segment(layer: Layer, from: Instant, to: Instant) -> Segment {
+    let (who, is_read, is_locked) = (ContextId(1), true, false);
+    let (behind, commit, stage) = (None, None, None);
+    Segment { from, to, who, layer, behind, is_read, is_locked, commit, stage }
+}
+
+fn call(path: Vec<Segment>, ended: Instant) -> Call {
+    let (task, call, token) = (ContextId(1), Syscall::Read, 0);
+    let (entered, is_unfinished) = (Instant::ZERO, false);
+    let (commits, pages) = (Vec::new(), Vec::new());
+    Call { task, call, token, entered, ended, is_unfinished, path, commits, pages }
 }
 
 #[test]

@@ -109,6 +109,9 @@ pub struct Part {
     pub stages: BTreeMap<Stage, Duration>,
     /// In so many calls.
     pub calls: u64,
+    /// How many calls' time it is if each counts alike: its shares of single calls, added up.
+    #[serde(skip)]
+    pub alike: f64,
     /// The most in one call.
     #[serde(rename = "longest_ns")]
     pub longest: Duration,
@@ -228,7 +231,7 @@ impl Account {
         sums.total += call.took();
         sums.lasts(call.entered, call.ended);
         sums.by_layer.entry(None).or_default().add(call.took());
-        sums.add_parts(&call.path);
+        sums.add_parts(&call.path, call.took());
         sums.add_commits(&call);
         for (why, by, pages) in &call.pages {
             *sums.pages.entry((*why, *by)).or_default() += u64::from(*pages);
@@ -275,6 +278,7 @@ fn add_named(
         locked: Duration::ZERO,
         stages: BTreeMap::new(),
         calls: 0,
+        alike: 0.0,
         longest: Duration::ZERO,
         ..part.clone()
     });
@@ -283,6 +287,7 @@ fn add_named(
     it.locked += part.locked;
     add_each(&mut it.stages, &part.stages);
     it.calls += part.calls;
+    it.alike += part.alike;
     it.longest = it.longest.max(part.longest);
     if part.first < it.first {
         (it.first, it.first_for) = (part.first, part.first_for);
@@ -310,7 +315,7 @@ fn add_each<K: Copy + Ord>(sums: &mut BTreeMap<K, Duration>, times: &BTreeMap<K,
 }
 
 impl Sums {
-    fn add_parts(&mut self, path: &[Segment]) {
+    fn add_parts(&mut self, path: &[Segment], took: Duration) {
         let mut of_call: BTreeMap<Key, OfCall> = BTreeMap::new();
         let mut of_layer: BTreeMap<Layer, Duration> = BTreeMap::new();
         for it in path {
@@ -335,6 +340,7 @@ impl Sums {
             part.locked += of.locked;
             add_each(&mut part.stages, &of.stages);
             part.calls += 1;
+            part.alike += ratio(of.time, took);
             part.longest = part.longest.max(of.time);
         }
     }
@@ -457,6 +463,7 @@ impl Part {
             locked: Duration::ZERO,
             stages: BTreeMap::new(),
             calls: 0,
+            alike: 0.0,
             longest: Duration::ZERO,
             first,
             first_for,
@@ -491,6 +498,11 @@ impl Caller {
     pub fn mean(&self) -> Duration {
         Duration::from_nanos(self.total.as_nanos() / self.calls.max(1))
     }
+}
+
+/// How much of a time another is.
+pub fn ratio(part: Duration, whole: Duration) -> f64 {
+    part.as_nanos() as f64 / whole.as_nanos().max(1) as f64
 }
 
 fn kind_name<S: Serializer>(kind: &CallKind, serializer: S) -> Result<S::Ok, S::Error> {

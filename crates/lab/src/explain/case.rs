@@ -1,8 +1,9 @@
 //! What detectors look at: a row of a plan with what came of it, or a recording; and who called.
 
-use super::account::{Caller, Part};
+use super::account::{Caller, Part, ratio};
 use super::actors::{Actor, Actors};
-use super::finding::{BOOT, Change, Finding, Remedy, Weight};
+use super::finding::{BOOT, Change, Finding, OfFigure, Remedy, Weight};
+use super::focus::Makes;
 use super::recorded::Known;
 use crate::metrics::CallKind;
 use crate::plan::{PlannedJob, Row};
@@ -41,6 +42,10 @@ pub struct Case<'a> {
     pub of: Of<'a>,
     /// Who called; of a recording, who had requests.
     pub callers: &'a [Caller],
+    /// The figure that its calls make, if these are not all and count alike.
+    pub makes: Option<&'a Makes>,
+    /// Whether somebody asked for just these calls: then none of them is too rare to speak of.
+    pub is_asked: bool,
 }
 
 /// Where a case comes from.
@@ -60,6 +65,11 @@ pub enum Of<'a> {
 }
 
 impl<'a> Case<'a> {
+    /// All calls of it.
+    pub fn of(of: Of<'a>, callers: &'a [Caller]) -> Case<'a> {
+        Case { of, callers, makes: None, is_asked: false }
+    }
+
     /// What was run, if it was.
     pub fn row(&self) -> Option<&'a Row> {
         match self.of {
@@ -345,6 +355,9 @@ impl<'a> Case<'a> {
             return None;
         }
         let parts: Vec<&Part> = caller.parts.iter().filter(|it| !of(it).is_zero()).collect();
+        let of_figure = self.of_figure(caller, &parts, &of);
+        let counts = of_figure.as_ref().map_or(share, |it| it.share);
+        let is_rare = !self.is_asked && cost * self.rarest(caller, &parts) < self.elapsed();
         let worst = parts[0];
         let mut evidence = vec![
             format!(
@@ -364,7 +377,7 @@ impl<'a> Case<'a> {
         evidence.extend(parts.iter().take(3).map(|it| self.line(it)));
         Some(Finding {
             name,
-            weight: match share >= CAUSE && cost * self.rarest(caller, &parts) >= self.elapsed() {
+            weight: match counts >= CAUSE && !is_rare {
                 true => Weight::Cause,
                 false => Weight::Note,
             },
@@ -372,6 +385,7 @@ impl<'a> Case<'a> {
             acquitted: None,
             victim: caller.job.clone(),
             kind: caller.kind,
+            of_figure,
             culprit: worst.behind.clone().filter(|it| *it != caller.job),
             cost,
             share,
@@ -383,14 +397,27 @@ impl<'a> Case<'a> {
             suspected: false,
             is_in_background: self.runs_in_background(&caller.job),
             passes: caller.passes(cost),
-            is_rare: cost * self.rarest(caller, &parts) < self.elapsed(),
+            is_rare,
             without: None,
         })
     }
 
-    /// Whether what somebody loses is less than a tenth of the time that passes.
+    /// What so much of each part has of the figure that was asked for.
+    fn of_figure(
+        &self,
+        caller: &Caller,
+        parts: &[&Part],
+        of: impl Fn(&Part) -> Duration,
+    ) -> Option<OfFigure> {
+        let Makes { name, value } = self.makes?.clone();
+        let calls: f64 = parts.iter().map(|it| it.alike * ratio(of(it), it.time)).sum();
+        Some(OfFigure { name, value, share: calls / caller.calls.max(1) as f64 })
+    }
+
+    /// Whether what somebody loses is less than a tenth of the time that passes, and nobody asked
+    /// for it.
     pub fn is_minor(&self, found: &Finding) -> bool {
-        found.passes * MINOR < self.elapsed()
+        !self.is_asked && found.passes * MINOR < self.elapsed()
     }
 
     /// What is lost in less than one of so many parts of the time that passes is no cause. Of few

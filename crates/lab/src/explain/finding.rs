@@ -35,6 +35,9 @@ pub struct Finding {
     /// Its calls.
     #[serde(serialize_with = "kind_name")]
     pub kind: CallKind,
+    /// What it has of the figure that was asked for, if that is of single calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub of_figure: Option<OfFigure>,
     /// By whom, if it is anybody in particular.
     pub culprit: Option<String>,
     /// What the victim's calls lost, together.
@@ -65,6 +68,19 @@ pub struct Finding {
     pub passes: Duration,
     /// What comes of it if the culprit is not there, if that was tried.
     pub without: Option<Gain>,
+}
+
+/// What a finding has of a figure, such as a p99. Calls that make such a figure count alike: one
+/// that takes much longer makes it no worse.
+#[derive(Clone, Debug, Serialize)]
+pub struct OfFigure {
+    /// Its name.
+    pub name: String,
+    /// What it is; that of calls which take too long is no time.
+    #[serde(rename = "value_ns")]
+    pub value: Option<Duration>,
+    /// The share of a call that makes it so, from 0 to 1.
+    pub share: f64,
 }
 
 /// A change that may help.
@@ -176,16 +192,21 @@ impl Finding {
         (self.weight, self.suspected) = (Weight::Note, true);
     }
 
-    /// What it counts for among others of its weight: the time that passes, twice where a change is
-    /// known to help, and a little more where it helps much. What is seen in a run goes before what
-    /// only a trial bears out.
+    /// What it counts for among others of its weight: the time that passes, or what it has of the
+    /// figure that was asked for; twice where a change is known to help, and a little more where it
+    /// helps much. What is seen in a run goes before what only a trial bears out.
     pub fn counts(&self) -> Duration {
         let gains = self.remedies.iter().filter_map(|it| it.gain.as_ref());
         let best = gains.map(|it| it.times[0]).fold(1.0, f64::max);
         let is_guess = self.suspected && !self.is_setting() && best < BORNE_OUT;
         let worth = if best > 1.0 { 2.1 - 0.1 / best } else { 1.0 };
         let worth = worth * if is_guess { 0.8 } else { 1.0 };
-        Duration::from_nanos((self.passes.as_nanos() as f64 * worth) as u64)
+        let lost = self.of_figure.as_ref().map(|it| {
+            // Only the share tells findings about one figure apart.
+            it.share * it.value.map_or(1e9, |it| it.as_nanos() as f64)
+        });
+        let lost = lost.unwrap_or(self.passes.as_nanos() as f64);
+        Duration::from_nanos((lost * worth) as u64)
     }
 
     /// The same is so for somebody else.

@@ -26,6 +26,18 @@ pub struct Only {
     tasks: BTreeSet<ContextId>,
     kinds: &'static [CallKind],
     least: Duration,
+    /// What they make, if they all count alike.
+    makes: Option<Makes>,
+}
+
+/// A figure that single calls make, each as much as another: a percentile, the longest, or how many
+/// take too long.
+#[derive(Clone, Debug)]
+pub struct Makes {
+    /// Its name.
+    pub name: String,
+    /// What it is, if that is a time.
+    pub value: Option<Duration>,
 }
 
 /// All kinds of calls.
@@ -82,8 +94,25 @@ impl Focus {
             it.by_layer.get(&None).into_iter().for_each(|all| times.merge(all.histogram()));
             tasks.extend(actors.tasks(&it.job));
         }
-        let only = Only { tasks, kinds: self.kinds, least: self.least(&times) };
+        let makes = self.makes(&times);
+        let only = Only { tasks, kinds: self.kinds, least: self.least(&times), makes };
         (times.count() > 0).then_some(only)
+    }
+
+    /// The figure, if single calls make it.
+    fn makes(&self, times: &Histogram) -> Option<Makes> {
+        let value = match self.point {
+            Point::Mean => return None,
+            Point::Over(_) => None,
+            Point::Max => Some(times.max()),
+            Point::Percentile(hundredths) => Some(times.quantile(hundredths, 10_000)),
+        };
+        self.is_of_calls.then(|| Makes { name: self.name(), value })
+    }
+
+    /// Whether all calls make the figure, as they do a mean.
+    pub fn is_of_all(&self) -> bool {
+        self.point == Point::Mean
     }
 
     /// What calls take at least that are looked at.
@@ -122,16 +151,24 @@ impl Focus {
         let (name, least) = (&self.figure, time(only.least));
         // Only such calls make the figure what it is; others have a part in it.
         let calls = if self.is_of_calls { "calls" } else { "calls that have a part in it" };
-        match only.least.is_zero() {
-            true => format!("Looked at for {name}: {all} {calls}"),
-            false => format!(
-                "Looked at for {name}: {looked_at} of {all} {calls}, those of {least} and more"
-            ),
-        }
+        let ranked = match only.makes {
+            Some(_) => "Each counts alike, and findings are ranked by their share of it",
+            None => "Findings are ranked by the time that they cost all of these",
+        };
+        let few = match only.least.is_zero() {
+            true => format!("{all} {calls}"),
+            false => format!("{looked_at} of {all} {calls}, those of {least} and more"),
+        };
+        format!("Looked at for {name}: {few}. {ranked}")
     }
 }
 
 impl Only {
+    /// The figure that these calls make, each as much as another, if it is such a one.
+    pub fn makes(&self) -> Option<&Makes> {
+        self.makes.as_ref()
+    }
+
     /// Whether a call is one of them.
     pub fn has(&self, task: ContextId, kind: CallKind, took: Duration) -> bool {
         took >= self.least && self.kinds.contains(&kind) && self.tasks.contains(&task)

@@ -30,6 +30,8 @@ use trial::Figures;
 pub struct Options {
     /// Calls that are looked at, if not all.
     pub focus: Option<Focus>,
+    /// Whether somebody asked for these, who wants to hear of them however rare they are.
+    pub is_asked: bool,
     /// Calls that are looked at where nothing was found about all of them.
     pub otherwise: Option<Focus>,
     /// So many of the slowest calls are kept.
@@ -63,6 +65,19 @@ impl Explained {
     /// The scheduler as it was asked for, and the values of axes.
     pub fn label(&self) -> String {
         label_of(&self.result.spec, &self.result.axes)
+    }
+
+    /// By what its findings are ranked, where that is not the figure by which a plan judges.
+    pub fn ranked_otherwise(&self, plan: &Plan) -> Option<String> {
+        let focus = plan.metric.as_ref().map(Focus::of)?;
+        let is_other = focus.is_of_calls() && !focus.is_of_all() && self.looked_at.is_none();
+        let name = focus.name();
+        (is_other && !self.findings.is_empty()).then(|| {
+            format!(
+                "Findings are ranked by the time that they cost all calls; --metric {name} looks \
+                 at those calls that {name} is of, and ranks by it"
+            )
+        })
     }
 
     /// Whether something was found that is more than a note, about somebody who is waited for.
@@ -234,16 +249,19 @@ fn examine(plan: &Plan, row: &Row, options: &Options, runs: &Runs<'_>) -> Result
         findings: Vec::new(),
         result,
     };
+    let mut makes = None;
     if let Some(focus) = &options.focus {
         let found = match focus.is_in(&explained.result) {
             true => focused(plan, row, options, &explained.actors, &callers)?,
             false => None,
         };
         runs.done();
+        makes = found.as_ref().and_then(|(only, _)| only.makes().cloned());
         explained.look_at(focus, found, &mut callers);
     }
     let of = Of::Run { row, result: &explained.result, actors: &explained.actors };
-    explained.findings = detectors::detect(&Case { of, callers: &callers });
+    let (makes, is_asked) = (makes.as_ref(), options.is_asked);
+    explained.findings = detectors::detect(&Case { makes, is_asked, ..Case::of(of, &callers) });
     explained.callers = callers;
     if let Some(focus) = &options.focus {
         explained.callers.retain(|it| focus.is_about(&it.job, it.kind));

@@ -284,6 +284,9 @@ fn weigh_settings(findings: &mut [Finding]) {
             };
             (it.cost, it.passes) = (part(it.cost), part(it.passes));
             it.share *= 1.0 - 1.0 / own;
+            if let Some(of_figure) = &mut it.of_figure {
+                of_figure.share *= 1.0 - 1.0 / own;
+            }
         }
     }
 }

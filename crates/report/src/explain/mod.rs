@@ -10,7 +10,7 @@ use block::{CommitPhase, Committed, Stage};
 use insight::{Call, Segment};
 use lab::explain::Explained;
 use lab::explain::account::{CallId, Caller, Commits, Part};
-use lab::explain::finding::{Finding, Gain, Metric, Remedy, possessive};
+use lab::explain::finding::{Finding, Gain, Metric, OfFigure, Remedy, possessive};
 use lab::metrics::CallKind;
 use lab::plan::Plan;
 use lab::quantity::{Kind, human};
@@ -43,7 +43,8 @@ pub fn text(plan: &Plan, explained: &[Explained], slow: usize, style: &Style) ->
         out.push('\n');
         out.push_str(&row(it, slow, style));
     }
-    let notes = plan.notes();
+    let ranked = explained.iter().find_map(|it| it.ranked_otherwise(plan));
+    let notes: Vec<String> = plan.notes().into_iter().chain(ranked.map(|it| it + ".")).collect();
     if !notes.is_empty() {
         out.push('\n');
     }
@@ -233,8 +234,11 @@ pub(crate) fn title_of(it: &Finding) -> String {
     format!("{weight}{} [{}]", it.title, it.name)
 }
 
-/// Who lost how much.
+/// Who lost how much, or what a figure has of it.
 pub(crate) fn cost(it: &Finding) -> String {
+    if let Some(of) = &it.of_figure {
+        return cost_of(of, it);
+    }
     format!(
         "{} of {} {}s, {:.0} % of their time",
         time(it.cost.as_nanos()),
@@ -242,6 +246,21 @@ pub(crate) fn cost(it: &Finding) -> String {
         it.kind.name(),
         100.0 * it.share
     )
+}
+
+/// What it has of a figure.
+fn cost_of(of: &OfFigure, it: &Finding) -> String {
+    let (all, share) = (time(it.cost.as_nanos()), 100.0 * of.share);
+    let calls = format!("the {}s looked at", it.kind.name());
+    match of.value.map(Duration::as_nanos) {
+        Some(value) => format!(
+            "{} of the {} of {} ({share:.0} %), {all} in {calls}",
+            time((value as f64 * of.share) as u64),
+            time(value),
+            of.name
+        ),
+        None => format!("{share:.0} % of {calls}, {all}"),
+    }
 }
 
 /// What to change. Nobody has to change anything for a note.
@@ -290,18 +309,19 @@ fn gain_text(gain: &Gain) -> String {
         }
         None => String::new(),
     };
-    let metric = match &gain.metric {
+    let (before, after) = (time(gain.before.as_nanos()), time(gain.after.as_nanos()));
+    // Where calls of the figure are looked at, it is what becomes shorter.
+    let is_judged = |it: &&Metric| (it.before, it.after) == (gain.before, gain.after);
+    let judged = gain.metric.as_ref().filter(is_judged);
+    let judged_by = judged.map(|it| format!("{} ", it.name)).unwrap_or_default();
+    let metric = match gain.metric.as_ref().filter(|_| judged.is_none()) {
         Some(Metric { name, before, after }) => {
             format!("; {name} {} becomes {}", time(before.as_nanos()), time(after.as_nanos()))
         }
         None => String::new(),
     };
-    format!(
-        "tried: {} becomes {}, {times} times shorter, {} {seeds}{metric}{price}",
-        time(gain.before.as_nanos()),
-        time(gain.after.as_nanos()),
-        gain.seeds
-    )
+    let figures = format!("{judged_by}{before} becomes {after}, {times} times shorter");
+    format!("tried: {figures}, {} {seeds}{metric}{price}", gain.seeds)
 }
 
 fn slow_calls(it: &Explained, slow: usize, style: &Style) -> String {

@@ -32,7 +32,7 @@ pub fn page(plan: &Plan, explained: &[Explained], recorded: Vec<Recorded>, slowe
     Page {
         title: title.to_string(),
         about: about(plan, explained),
-        story: Some(experiment.story.clone()).filter(|it| !it.is_empty()).into_iter().collect(),
+        story: story(plan, explained),
         answer: explained
             .iter()
             .map(|it| answer(&it.label(), &it.findings))
@@ -67,6 +67,15 @@ fn about(plan: &Plan, explained: &[Explained]) -> String {
     format!("model {} · seed {seed} · simulated", models.join(", "))
 }
 
+/// What the experiment says of itself, which calls were looked at, and by what findings are ranked.
+fn story(plan: &Plan, explained: &[Explained]) -> Vec<String> {
+    let own = Some(plan.experiment.story.clone()).filter(|it| !it.is_empty());
+    let looked_at = |it: &Explained| Some(format!("{}: {}.", it.label(), it.looked_at.as_ref()?));
+    let ranked = explained.iter().find_map(|it| it.ranked_otherwise(plan));
+    let looked_at = explained.iter().filter_map(looked_at);
+    own.into_iter().chain(looked_at).chain(ranked.map(|it| it + ".")).collect()
+}
+
 /// The first cause of a row and what helps most.
 pub(super) fn answer(label: &str, findings: &[Found]) -> String {
     let Some(cause) = findings.iter().find(|it| it.is_cause()) else {
@@ -79,11 +88,13 @@ pub(super) fn answer(label: &str, findings: &[Found]) -> String {
     let best = best.max_by(|one, other| one.1.times[0].total_cmp(&other.1.times[0]));
     match best {
         Some((remedy, gain)) => {
-            let (verb, took) = (cause.kind.name(), time(gain.after.as_nanos()));
-            let before = time(gain.before.as_nanos());
-            let title = &cause.title;
-            let command = &remedy.command;
-            format!("{label}: {title}. With “{command}” a {verb} takes {took} instead of {before}.")
+            let [before, after] = [gain.before, gain.after].map(|it| time(it.as_nanos()));
+            let becomes = match &cause.of_figure {
+                Some(of) => format!("{} is", of.name),
+                None => format!("a {} takes", cause.kind.name()),
+            };
+            let (title, command) = (&cause.title, &remedy.command);
+            format!("{label}: {title}. With “{command}” {becomes} {after} instead of {before}.")
         }
         None => format!("{label}: {}.", cause.title),
     }

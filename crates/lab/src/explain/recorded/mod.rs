@@ -242,8 +242,7 @@ fn finish(
     }
     known.take_tasks(&tasks, &labels);
     known.take_requests(requests, &labels);
-    let findings =
-        detectors::detect_in_recording(&Case { of: Of::Recording(&known), callers: &callers });
+    let findings = detectors::detect_in_recording(&Case::of(Of::Recording(&known), &callers));
     Ok(Explained {
         path: path.display().to_string(),
         records: stream.records(),

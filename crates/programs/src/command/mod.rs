@@ -41,11 +41,15 @@ pub struct Command {
     pub duration: Option<Duration>,
 }
 
+/// How a line is written, for messages.
+const QUOTED: &str = "words quoted as for a shell, without expansions; ; or && between commands; a \
+                      job of its own for what runs meanwhile";
+
 /// Why a command cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
     /// The words cannot be told apart.
-    #[error("{line}: {problem}; accepted: one command, quoted as for a shell, without expansions")]
+    #[error("{line}: {problem}; accepted: {QUOTED}")]
     Quoting {
         /// The command line.
         line: String,
@@ -100,11 +104,19 @@ pub fn parse(line: &str) -> Result<Command, CommandError> {
 /// Understands a command line in its surroundings: one command, or several with `;` and `&&`
 /// between them.
 pub fn parse_in(line: &str, context: &Surroundings<'_>) -> Result<Command, CommandError> {
-    let parts = split_sequence(&without_shell(line));
-    let [(_, only)] = parts.as_slice() else {
-        return parse_sequence(&parts, context);
-    };
-    parse_one(only, context)
+    let own = without_shell(line);
+    let parts = split_sequence(&own);
+    if let [(_, only)] = parts.as_slice() {
+        return parse_one(only, context);
+    }
+    match words::missing(&own) {
+        Some(problem) => Err(quoting(line.trim(), problem)),
+        None => parse_sequence(&parts, context),
+    }
+}
+
+fn quoting(line: &str, problem: &str) -> CommandError {
+    CommandError::Quoting { line: line.to_string(), problem: problem.to_string() }
 }
 
 fn parse_sequence(
@@ -230,9 +242,31 @@ mod tests {
         assert!(split("dd 'x").is_err() && split("dd \"x").is_err() && split("dd \\").is_err());
         assert_eq!(
             refusal("dd if=/dev/sda | cat"),
-            "dd if=/dev/sda | cat: \"|\" means something to a shell; accepted: one command, quoted \
-             as for a shell, without expansions"
+            format!("dd if=/dev/sda | cat: \"|\" means something to a shell; accepted: {QUOTED}")
         );
+    }
+
+    #[test]
+    fn a_command_is_missing_where_a_shell_would_miss_one() {
+        let pairs = [
+            ("sync &&", "nothing follows the last \"&&\""),
+            ("sync && ;", "nothing stands before \";\""),
+            ("&& sync", "nothing stands before \"&&\""),
+            ("; sync", "nothing stands before \";\""),
+            ("sync && && sync", "nothing stands before \"&&\""),
+            ("sync ;; sync", "nothing stands before \";\""),
+            ("sync ;;", "nothing stands before \";\""),
+            ("sh -c 'sync &&'", "nothing follows the last \"&&\""),
+            ("sync &", "\"&\" means something to a shell"),
+            ("sync || sync", "\"|\" means something to a shell"),
+            ("sync && dd 'x", "a ' is not closed"),
+            ("sync && dd \"x", "a \" is not closed"),
+        ];
+        for (line, problem) in pairs {
+            let said = refusal(line);
+            assert!(said.ends_with(&format!(": {problem}; accepted: {QUOTED}")), "{said}");
+        }
+        assert!(parse("sync;").is_ok() && parse("sync; sync ; ").is_ok());
     }
 
     #[test]

@@ -1,11 +1,37 @@
 //! A line as a shell sees it: commands that follow each other, and the words of each, without
 //! expansions.
 
-use super::CommandError;
+use super::{CommandError, quoting};
 
 /// Cuts a line at each `;` and `&&` that is not quoted, and says before which of the parts there is
-/// an `&&`. An empty part at the end is left out.
+/// an `&&`. Nothing has to follow the last `;`.
 pub fn split_sequence(line: &str) -> Vec<(bool, String)> {
+    let mut parts = cut(line);
+    if parts.len() > 1 && parts.last().is_some_and(may_be_last) {
+        parts.pop();
+    }
+    parts
+}
+
+/// Whether nothing stands behind the last `;` of a line.
+fn may_be_last((is_and, part): &(bool, String)) -> bool {
+    !is_and && part.trim().is_empty()
+}
+
+/// Where a command is missing in a line of several, in words.
+pub fn missing(line: &str) -> Option<&'static str> {
+    let parts = cut(line);
+    let at = parts.iter().position(|(_, part)| part.trim().is_empty())?;
+    match parts.get(at + 1) {
+        Some((true, _)) => Some("nothing stands before \"&&\""),
+        Some((false, _)) => Some("nothing stands before \";\""),
+        None if may_be_last(&parts[at]) => None,
+        None => Some("nothing follows the last \"&&\""),
+    }
+}
+
+/// The parts with all that stands between separators.
+fn cut(line: &str) -> Vec<(bool, String)> {
     let mut parts = vec![(false, String::new())];
     let (mut quote, mut letters) = (None, line.chars().peekable());
     while let Some(letter) = letters.next() {
@@ -30,17 +56,12 @@ pub fn split_sequence(line: &str) -> Vec<(bool, String)> {
             part.extend(letters.next());
         }
     }
-    if parts.len() > 1 && parts.last().is_some_and(|(_, part)| part.trim().is_empty()) {
-        parts.pop();
-    }
     parts
 }
 
 /// Splits a line into words, as a shell does.
 pub fn split(line: &str) -> Result<Vec<String>, CommandError> {
-    let fail = |problem: &str| {
-        Err(CommandError::Quoting { line: line.to_string(), problem: problem.to_string() })
-    };
+    let fail = |problem: &str| Err(quoting(line, problem));
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut letters = line.chars();

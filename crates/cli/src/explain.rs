@@ -51,6 +51,7 @@ pub fn explain(asked: &ExplainOptions) -> Result<bool, Error> {
     let is_asked = focus.is_some();
     let options = Options { focus, is_asked, otherwise, slowest: kept, call, trials };
     let explained = progress::with_bar(|progress| explain_plan(&plan, options, progress))?;
+    plan.check_metric(explained.iter().map(|it| &it.result))?;
     if let Some(text) =
         asked.call.as_ref().filter(|_| explained.iter().all(|it| it.picked.is_none()))
     {

@@ -38,6 +38,7 @@ pub fn run(
     let run = |(row, seed): &(&Row, u64)| worlds.run(row, *seed, record_to);
     let results = parallel::each(&runs, threads, run, done);
     drop(worlds);
+    let results = results.and_then(|it| plan.check_metric(it.iter()).map(|()| it));
     match results {
         Ok(results) => Ok(Report { plan, results }),
         Err(error) => {

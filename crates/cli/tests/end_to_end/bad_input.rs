@@ -318,6 +318,9 @@ fn bad_usage_is_refused() {
     assert!(message.starts_with("paternoster: --seed: "), "{message}");
     let message = refused_dd(&directory, &["--metric", "bulk.read_p99"]);
     assert!(message.starts_with("paternoster: --metric: "), "{message}");
+    let message = refused_dd(&directory, &["--metric", "read_p99"]);
+    let said = "paternoster: --metric: no run has dd.read_p99; accepted: dd.write_p99, ";
+    assert!(message.starts_with(said) && !message.contains("sync"), "{message}");
     let message = refused_dd(&directory, &["--csv=out.json/x"]);
     assert!(message.starts_with("paternoster: --csv: out.json/x: "), "{message}");
     let message = refused_dd(&directory, &["--runs", "10000000000000"]);

@@ -124,6 +124,17 @@ impl Figure {
         }
     }
 
+    /// Refuses it where it is asked for if none of these runs has it, and says what they have.
+    pub fn check_that_it_occurs(&self, runs: &[&RunResult], place: &str) -> Result<(), Error> {
+        // What failed may be why there is none.
+        let is_there = |run: &&RunResult| self.value(run).is_some() || !run.succeeded();
+        if runs.is_empty() || runs.iter().any(is_there) {
+            return Ok(());
+        }
+        let problem = format!("no run has {self}");
+        Err(Error::bad(place, problem, occurring(runs).join(", ")))
+    }
+
     /// Whether its value in a run may be more, because a histogram ends there.
     pub fn is_cut_off(&self, run: &RunResult) -> bool {
         let of_job = |job: &JobResult| match self.what {
@@ -149,6 +160,24 @@ impl Figure {
             what => what.of_job(job),
         }
     }
+}
+
+/// The figures that runs have, of their jobs first; of a distribution the p99.
+fn occurring(runs: &[&RunResult]) -> Vec<String> {
+    let mut names: Vec<&str> = Vec::new();
+    for job in runs.iter().flat_map(|run| run.jobs.iter()) {
+        if !names.contains(&job.name.as_str()) {
+            names.push(&job.name);
+        }
+    }
+    let is_there = |it: &Figure| runs.iter().filter_map(|run| it.value(run)).any(|it| it != 0.0);
+    let of_jobs = names.iter().flat_map(|name| {
+        let all = METRICS.iter().map(Metric::example).filter(|what| !what.is_of_disk());
+        all.map(|what| Figure { job: Some(name.to_string()), what })
+    });
+    let of_disk = METRICS.iter().map(Metric::example).filter(|what| what.is_of_disk());
+    let all = of_jobs.chain(of_disk.map(|what| Figure { job: None, what }));
+    all.filter(is_there).map(|it| it.to_string()).collect()
 }
 
 impl What {
@@ -182,7 +211,8 @@ impl What {
 
     /// Whether it is of the whole disk, whichever job is named.
     fn is_of_disk(self) -> bool {
-        matches!(self, What::Held | What::Busy | What::Sequential | What::Moved(_))
+        let is_moved = matches!(self, What::Moved(_) | What::Written | What::AsyncWrites);
+        is_moved || matches!(self, What::Held | What::Busy | What::Sequential)
     }
 
     /// Another point of the same distribution, if it is one.

@@ -318,6 +318,14 @@ impl Metric {
         }
     }
 
+    /// One of its figures: of a distribution the p99.
+    pub(super) fn example(&self) -> What {
+        match self.of {
+            Of::Value(what) => what,
+            Of::Distribution(make) => make(Point::Percentile(9900)),
+        }
+    }
+
     /// A value under its heading: a rate without its unit, which the heading has.
     pub fn cell(&self, value: f64) -> String {
         match self.kind {

@@ -28,6 +28,7 @@ use crate::experiment::{Axis, Experiment, Setting};
 use crate::figure::{Figure, What};
 use crate::kernels::{Named, nearest_judge};
 use crate::metrics::{Naming, Section};
+use crate::result::RunResult;
 use crate::scheduler_spec::SchedulerSpec;
 use crate::virtio;
 use crate::world::{self, World};
@@ -366,6 +367,16 @@ fn name_directories(rows: &mut [Row]) {
         let mut names = std::iter::once(plain.clone()).chain(numbered);
         let free = names.find(|name| taken.insert((row.world, name.clone())));
         row.directory = free.expect("there are enough numbers");
+    }
+}
+
+impl Plan {
+    /// Refuses the figure that the experiment names if none of its runs has it.
+    pub fn check_metric<'r>(&self, runs: impl Iterator<Item = &'r RunResult>) -> Result<(), Error> {
+        let place = self.experiment.metric.as_ref().map(|(_, place)| place.as_str());
+        let asked = self.metric.as_ref().zip(place);
+        asked
+            .map_or(Ok(()), |(it, place)| it.check_that_it_occurs(&runs.collect::<Vec<_>>(), place))
     }
 }
 

@@ -156,6 +156,35 @@ fn the_calls_that_a_figure_is_of_are_looked_at_alone() {
 }
 
 #[test]
+fn a_depth_is_set_where_it_can_be_typed() {
+    let commands = |model: &str, virtio: &str| -> String {
+        let text = format!(
+            r#"
+            model = "{model}"
+            schedulers = ["none"]
+            seeds = 1
+            {virtio}
+            [[job]]
+            name = "db"
+            run = """fio --name=db --filename=/dev/sda --rw=randread --bs=4k --direct=1 \
+                     --ioengine=libaio --iodepth=16 --size=1g --number_ios=500"""
+            "#
+        );
+        let plan = Plan::new(Experiment::parse("depth", &text).unwrap()).unwrap();
+        let explained = explain_row(&plan, &plan.rows[0], Options::default()).unwrap();
+        let found = explained.findings.iter().find(|it| it.name == "queue-depth");
+        let remedies = found.iter().flat_map(|it| it.remedies.iter());
+        remedies.map(|it| it.command.clone()).collect::<Vec<_>>().join("; ")
+    };
+    let one = "virtio = true\nqueue_depth = 1";
+    let host = "set 32 commands at a time on the host: a guest has no file for it";
+    assert_eq!(commands("nvme-980pro", one), host);
+    let echo = "echo 32 > /sys/block/sda/device/queue_depth; behind virtio, ";
+    assert_eq!(commands("ssd-sata-m4", one), format!("{echo}{host}"));
+    assert_eq!(commands("ssd-sata-m4", ""), "");
+}
+
+#[test]
 fn a_call_that_takes_very_long_makes_a_percentile_no_worse() {
     let alike = |path: &[(Layer, u64)]| {
         let (mut from, mut segments) = (Instant::ZERO, Vec::new());

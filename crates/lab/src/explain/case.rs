@@ -11,7 +11,7 @@ use crate::quantity::{Kind, human};
 use crate::result::RunResult;
 use crate::scheduler_spec::SchedulerSpec;
 use base::{Duration, Instant};
-use block::{Facts, Ioprio, IoprioClass, Shape};
+use block::{Facts, Ioprio, IoprioClass, Shape, Transport};
 use insight::{Confidence, Layer};
 use machine::task::Advice;
 use programs::fio::{Engine, Fio, Job};
@@ -529,15 +529,29 @@ impl<'a> Case<'a> {
         self.setting(name, self.row()?.default_of(name)?)
     }
 
-    /// The device gets one command at a time, where the kernel lets one say so.
+    /// The device gets one command at a time, where somebody can say so.
     pub fn one_at_a_time(&self) -> Option<Remedy> {
-        self.device_file("queue_depth", 1).map(|it| Remedy::tried(it, Change::Depth(1)))
+        self.commands_at_a_time(1).map(|it| Remedy::tried(it, Change::Depth(1)))
     }
 
-    /// Writes to a file that only SCSI and SATA disks have.
-    pub fn device_file(&self, name: &str, value: u32) -> Option<String> {
-        let is_scsi = self.disk().starts_with("sd") || self.disk() == "DISK";
-        is_scsi.then(|| format!("echo {value} > /sys/block/{}/device/{name}", self.disk()))
+    /// How the device is given so many commands at a time: only SCSI and SATA disks have a file for
+    /// that, and of a disk behind virtio it is the host that says so.
+    pub fn commands_at_a_time(&self, commands: u32) -> Option<String> {
+        let disk = self.disk();
+        let echo = format!("echo {commands} > /sys/block/{disk}/device/queue_depth");
+        let unit = if commands == 1 { "command" } else { "commands" };
+        let host =
+            format!("set {commands} {unit} at a time on the host: a guest has no file for it");
+        let is_scsi = |it: Transport| matches!(it, Transport::Scsi | Transport::Sata);
+        match self.row().map(|row| (row.facts().transport, row.model.facts().transport)) {
+            // The lab puts any disk behind virtio, to compare it with a guest.
+            Some((Transport::Virtio, own)) if is_scsi(own) => {
+                Some(format!("{echo}; behind virtio, {host}"))
+            }
+            Some((Transport::Virtio, _)) => Some(host),
+            Some((seen, _)) => is_scsi(seen).then_some(echo),
+            None => (disk.starts_with("sd") || disk == "DISK").then_some(echo),
+        }
     }
 
     /// The kernel's schedulers that do nothing of their own, and those with deadlines.

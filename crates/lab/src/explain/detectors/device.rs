@@ -346,7 +346,7 @@ fn depth(case: &Case, caller: &Caller) -> Option<Finding> {
     found.title = format!("the disk is given {depth} {commands} at a time, and takes more");
     found.mechanism = "A disk with a queue orders its commands, or serves several at once. With \
         one at a time it does neither.";
-    found.remedies.extend(case.device_file("queue_depth", 32).map(Remedy::told));
+    found.remedies.extend(case.commands_at_a_time(32).map(Remedy::told));
     Some(found)
 }
 

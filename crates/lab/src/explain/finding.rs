@@ -196,7 +196,10 @@ impl Finding {
     /// figure that was asked for; twice where a change is known to help, and a little more where it
     /// helps much. What is seen in a run goes before what only a trial bears out.
     pub fn counts(&self) -> Duration {
-        let gains = self.remedies.iter().filter_map(|it| it.gain.as_ref());
+        // That files written before help proves nothing of who is blamed besides.
+        let is_other = |it: &&Remedy| matches!(it.change, Some(Change::Written(_)));
+        let proving = self.remedies.iter().filter(|it| self.culprit.is_none() || !is_other(it));
+        let gains = proving.filter_map(|it| it.gain.as_ref());
         let best = gains.map(|it| it.times[0]).fold(1.0, f64::max);
         let is_guess = self.suspected && !self.is_setting() && best < BORNE_OUT;
         let worth = if best > 1.0 { 2.1 - 0.1 / best } else { 1.0 };

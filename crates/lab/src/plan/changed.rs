@@ -177,6 +177,8 @@ impl Row {
             && self.cgroups == other.cgroups
             && self.mount == other.mount
             && self.memory == other.memory
+            // What a change writes before has no line.
+            && self.preparation.len() == other.preparation.len()
             && self.jobs.len() == other.jobs.len()
             && self.jobs.iter().zip(&other.jobs).all(is_alike)
             && spec(self) == spec(other)
@@ -219,6 +221,21 @@ mod tests {
 
     fn set(row: &Row) -> Vec<(&str, i64)> {
         row.settings.iter().map(|it| (it.name.as_str(), it.value)).collect()
+    }
+
+    #[test]
+    fn files_written_before_make_another_row() {
+        let text = r#"
+            fs = "ext4"
+            model = "hdd-7200-sata"
+            schedulers = ["none"]
+            [[job]]
+            name = "log"
+            run = "fio --name=log --filename=/mnt/log --rw=write --size=1m"
+        "#;
+        let row = Plan::new(Experiment::parse("test", text).unwrap()).unwrap().rows.remove(0);
+        let before = row.written_before("log").unwrap();
+        assert!(!before.does_the_same(&row) && before.does_the_same(&before.clone()));
     }
 
     #[test]

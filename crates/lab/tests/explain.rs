@@ -176,12 +176,46 @@ fn a_depth_is_set_where_it_can_be_typed() {
         let remedies = found.iter().flat_map(|it| it.remedies.iter());
         remedies.map(|it| it.command.clone()).collect::<Vec<_>>().join("; ")
     };
-    let one = "virtio = true\nqueue_depth = 1";
+    let one = "transport = \"virtio\"\nqueue_depth = 1";
     let host = "set 32 commands at a time on the host: a guest has no file for it";
     assert_eq!(commands("nvme-980pro", one), host);
     let echo = "echo 32 > /sys/block/sda/device/queue_depth; behind virtio, ";
     assert_eq!(commands("ssd-sata-m4", one), format!("{echo}{host}"));
     assert_eq!(commands("ssd-sata-m4", ""), "");
+}
+
+#[test]
+fn direct_writes_that_make_a_file_longer_are_seen_to_go_one_by_one() {
+    let first = |fs: &str, depth: u32, more: &str, trials: usize| {
+        let text = format!(
+            r#"
+            model = "hdd-7200-sata"
+            fs = "{fs}"
+            schedulers = ["none"]
+            seeds = 1
+            [[job]]
+            name = "log"
+            run = """fio --name=log --filename=/mnt/log --rw=write --bs=4k --direct=1 \
+                     --ioengine=libaio --iodepth={depth} --size=4m {more}"""
+            "#
+        );
+        let plan = Plan::new(Experiment::parse("log", &text).unwrap()).unwrap();
+        let options = Options { trials, ..Options::default() };
+        let explained = explain_row(&plan, &plan.rows[0], options).unwrap();
+        let causes = causes(&explained);
+        causes.first().map(|it| (it.name, it.remedies[0].gain.as_ref().unwrap().times[0]))
+    };
+    for fs in ["ext4", "xfs"] {
+        let (name, times) = first(fs, 2, "--fallocate=none", 1).unwrap();
+        assert!(name == "one-by-one" && times > 1.8, "{fs}: {name}, {times}");
+        // It is a guess until it is tried, and nothing where the file has its size.
+        assert_eq!(first(fs, 2, "--fallocate=none", 0), None);
+        assert_eq!(first(fs, 2, "", 1), None);
+        assert_eq!(first(fs, 1, "--fallocate=none", 1), None);
+        assert_eq!(first(fs, 8, "--overwrite=1", 1), None);
+    }
+    let (name, times) = first("ext4", 8, "--fallocate=none", 1).unwrap();
+    assert!(name == "one-by-one" && times > 4.0, "{name}, {times}");
 }
 
 #[test]

@@ -133,6 +133,12 @@ impl<'a> Case<'a> {
         self.fio_jobs(name).any(|it| it.engine.is_asynchronous())
     }
 
+    /// Whether a job of fio submits direct calls of which several can be under way.
+    pub fn submits_directly(&self, name: &str) -> bool {
+        let submits = |it: &Job| it.engine.is_asynchronous() && it.engine != Engine::PosixAio;
+        self.fio_jobs(name).any(|it| submits(it) && it.durability.direct)
+    }
+
     /// How many calls fio is told to have under way at once by an engine that has them done one by
     /// one, whose next call comes as soon as one is over; else none.
     pub fn asked_at_once(&self, caller: &Caller) -> f64 {

@@ -25,6 +25,8 @@ const FEWER: f64 = 3.0;
 const SELDOM: u64 = 20;
 /// So many commands at a time, in thousandths, are hardly ever more than one.
 const ALONE: u64 = 1500;
+/// So many are one at a time.
+const BARELY_ONE: u64 = 1100;
 /// So many calls under way are more than one.
 const TWO: f64 = 1.5;
 /// Of fewer calls nobody says how they should be made.
@@ -46,7 +48,7 @@ pub fn detect(case: &Case) -> Vec<Finding> {
         findings.extend(starved(case, caller));
         findings.extend(shared(case, caller));
         findings.extend(streams(case, caller));
-        findings.extend(one_by_one(case, caller));
+        findings.extend(growing(case, caller).or_else(|| one_by_one(case, caller)));
         findings.extend(partial(case, caller));
         findings.extend(flushes(case, caller));
         findings.extend(depth(case, caller));
@@ -126,16 +128,45 @@ fn one_by_one(case: &Case, caller: &Caller) -> Option<Finding> {
     }
     found.weight = Weight::Cause;
     found.culprit = None;
-    found.title = format!(
-        "{} has {at_once:.0} {}s under way at once, and the disk {depth:.1} commands",
-        caller.job,
-        caller.kind.name()
-    );
+    found.title = one_by_one_title(caller, at_once, depth);
     found.mechanism = "The calls are asynchronous by name only. Through the page cache one read \
         waits for the other (io_submit), and posixaio has one thread for each file.";
     found.remedies.push(Remedy::told("O_DIRECT (direct=1) with libaio or io_uring"));
     found.remedies.push(Remedy::told("several threads or processes (numjobs)"));
     Some(found)
+}
+
+/// Direct writes that make a file longer are done one after the other, however many are asked for.
+fn growing(case: &Case, caller: &Caller) -> Option<Finding> {
+    case.row()?.mount.as_ref()?;
+    let (at_once, depth) = (caller.at_once(), case.mean_depth());
+    let is_it = caller.kind == CallKind::Write && case.submits_directly(&caller.job);
+    if !is_it || at_once < TWO || depth > BARELY_ONE {
+        return None;
+    }
+    let is_about = |it: &Part| matches!(it.layer, Layer::Device | Layer::Shared);
+    let mut found = case.finding("one-by-one", caller, is_about).filter(|it| it.share >= MOST)?;
+    // That the file grows is a guess until it is tried.
+    found.suspect();
+    found.culprit = None;
+    found.title = one_by_one_title(caller, at_once, depth as f64 / 1000.0);
+    found.mechanism = "The calls are asynchronous by name only. A direct write beyond the end of a \
+        file changes its size, and is done before io_submit returns. Writes to what the file has \
+        already are under way together.";
+    found.remedies.push(Remedy::tried(
+        format!("write the files of {} as a whole before", caller.job),
+        Change::Written(caller.job.clone()),
+    ));
+    found.remedies.push(Remedy::told("give the file its size before (fallocate -l, truncate -s)"));
+    Some(found)
+}
+
+fn one_by_one_title(caller: &Caller, at_once: f64, depth: f64) -> String {
+    format!(
+        "{} has {at_once:.0} {}s under way at once, and the disk {depth:.1} commands",
+        caller.job,
+        caller.kind.name()
+    )
 }
 
 /// A write that covers a part of a page reads the page first.

@@ -410,13 +410,16 @@ const PREPARING: &str = r#"prepare() {
 "#;
 
 /// What the generated lines call. Commands under way are waited for, so that recordings have their
-/// ends; a minute is enough, as somebody may go on writing.
+/// ends; a minute is enough, as somebody may go on writing. After a second it looks ten times a
+/// second: each look is a process, which a guest is slow to start.
 const FUNCTIONS: &str = r#"
 settle() {
-    tries=6000
+    tries=700
     for file in /sys/block/vd*/inflight; do
         while read -r reads writes <$file; test $((reads + writes)) != 0 -a $tries -gt 0; do
-            sleep 0.01
+            pause=0.1
+            test $tries -gt 600 && pause=0.01
+            sleep $pause
             tries=$((tries - 1))
         done
     done

@@ -126,8 +126,11 @@ fn main_table(report: &Report, summary: &Summary) -> Grid {
             shares.join(":")
         }));
     }
-    let over = What::Held.metric().heading;
-    columns.push(Column::new(over, "with work queued, because", |line: &&Line| held(line)));
+    // Where no disk stood idle that has nothing to say.
+    if summary.lines.iter().any(|line| held(line) != NOTHING) {
+        let over = What::Held.metric().heading;
+        columns.push(Column::new(over, "with work queued, because", |line: &&Line| held(line)));
+    }
     Grid::of(&columns, &summary.lines).keyed(keys)
 }
 
@@ -235,7 +238,8 @@ fn layer_table(report: &Report, summary: &Summary) -> Grid {
     let mut columns = row_columns(report, |(line, _): &Row| line.row);
     columns.push(Column::new("", "job", |(_, job): &Row| job.name.clone()));
     let keys = columns.len();
-    for layer in [Layer::Syscall, Layer::Queue, Layer::Device] {
+    let layers = [Layer::Syscall, Layer::Queue, Layer::Device];
+    for layer in layers {
         for point in [Point::Mean, Point::Percentile(9900)] {
             let what = What::Layer(layer, point);
             let over = if point == Point::Mean { what.metric().heading } else { "" };
@@ -247,7 +251,12 @@ fn layer_table(report: &Report, summary: &Summary) -> Grid {
     }
     let jobs = &summary.jobs[..summary.jobs.len().min(MOST_JOBS)];
     let rows = summary.lines.iter().flat_map(|line| jobs.iter().map(move |job| (line, job)));
-    Grid::of(&columns, rows).keyed(keys)
+    // A guest that is not recorded says nothing of layers.
+    let is_known = |(line, job): &Row| {
+        let mut all = layers.iter().map(|it| job.figure(What::Layer(*it, Point::Mean)));
+        all.any(|figure| line.get(&figure).is_some())
+    };
+    Grid::of(&columns, rows.filter(is_known)).keyed(keys)
 }
 
 /// Who was held back by writeback throttling or by limits.

@@ -219,6 +219,24 @@ fn direct_writes_that_make_a_file_longer_are_seen_to_go_one_by_one() {
 }
 
 #[test]
+fn the_device_is_not_to_blame_where_a_cause_is_found() {
+    let text = r#"
+        model = "hdd-7200-sata"
+        fs = "ext4"
+        schedulers = ["none"]
+        seeds = 1
+        [[job]]
+        name = "db"
+        run = "fio --name=db --filename=/mnt/db --rw=write --bs=4k --size=4m --fsync=1"
+    "#;
+    let plan = Plan::new(Experiment::parse("db", text).unwrap()).unwrap();
+    let found = explain_row(&plan, &plan.rows[0], asked(&plan, 1)).unwrap().findings;
+    let names: Vec<_> = found.iter().map(|it| (it.name, it.is_cause(), it.kind)).collect();
+    assert_eq!(names[0], ("flushes", true, CallKind::Sync), "{names:?}");
+    assert!(!names.contains(&("device-bound", false, CallKind::Sync)), "{names:?}");
+}
+
+#[test]
 fn a_call_that_takes_very_long_makes_a_percentile_no_worse() {
     let alike = |path: &[(Layer, u64)]| {
         let (mut from, mut segments) = (Instant::ZERO, Vec::new());

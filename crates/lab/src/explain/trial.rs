@@ -231,6 +231,13 @@ fn judge<'t>(
     weigh_settings(findings);
 }
 
+/// Leaves out that the device has somebody's time where a cause says how to get it back.
+pub fn leave_out_the_device(findings: &mut Vec<Finding>) {
+    let of = |it: &Finding| (it.victim.clone(), it.kind);
+    let causes: Vec<Victim> = findings.iter().filter(|it| it.is_cause()).map(of).collect();
+    findings.retain(|it| it.name != "device-bound" || it.is_cause() || !causes.contains(&of(it)));
+}
+
 /// Leaves out settings whose default is a remedy of another cause, which says how that comes about.
 pub fn leave_out_what_is_said(findings: &mut Vec<Finding>) {
     let sets = |it: &Finding| -> Vec<String> {
@@ -292,7 +299,9 @@ fn weigh_settings(findings: &mut [Finding]) {
 }
 
 fn keep_what_helps(finding: &mut Finding) {
-    let tried = finding.remedies.iter().filter(|it| it.gain.is_some()).count();
+    // Whether files are written before or not, all else that is said may be so.
+    let is_other = |it: &&Remedy| !matches!(it.change, Some(Change::Written(_)));
+    let tried = finding.remedies.iter().filter(|it| it.gain.is_some()).filter(is_other).count();
     let suspected = finding.suspected && !finding.is_setting();
     // What helps one as much as it hurts another proves nothing.
     let asked_for = Change::Ioprio(finding.victim.clone());

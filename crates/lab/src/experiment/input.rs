@@ -63,6 +63,10 @@ pub fn kind_of(path: &Path) -> Result<FileKind, Error> {
     Ok(kind_of_text(&head))
 }
 
+/// What can be named, for messages.
+const INPUTS: &str = "an experiment, a job file of fio, a trace, the NAME of NAME.blktrace.0, the \
+                      name of one of list experiments, or a command behind --";
+
 /// The experiment that a file stands for.
 pub fn load(path: &Path, options: &TraceOptions) -> Result<Experiment, Error> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_string();
@@ -78,12 +82,10 @@ pub fn load(path: &Path, options: &TraceOptions) -> Result<Experiment, Error> {
         }
         FileKind::Trace => {
             let hint = nearest(&place, builtin::names());
-            let recording = read_recording(path, options).map_err(|error| match path.exists() {
-                false if !hint.is_empty() => {
-                    let accepted = "a file, or the name of one of list experiments";
-                    Error::bad(&place, format!("no such file or experiment{hint}"), accepted)
-                }
-                _ => error,
+            let is_there = path.exists() || !trace::blktrace::recording_files(path).is_empty();
+            let recording = read_recording(path, options).map_err(|error| match is_there {
+                false => Error::bad(&place, format!("no such file or experiment{hint}"), INPUTS),
+                true => error,
             });
             Work::Trace(recording?)
         }

@@ -607,8 +607,8 @@ impl Planner {
         };
         let accepted = match mount {
             Some(mount) => format!("files below {}, or /dev/sda for the disk", mount.point),
-            None => "/dev/sda for the disk, or fs = \"ext4\" or \"xfs\" and a file below its \
-                     mount_point, where relative names begin"
+            None => "/dev/sda for the disk, or a file system (fs = \"ext4\" or \"xfs\", or --fs) \
+                     and a file below its mount_point, where relative names begin"
                 .to_string(),
         };
         Err(Error::bad(place, format!("there is no file {other}"), accepted))

@@ -9,7 +9,7 @@ use crate::metrics::{CallKind, Disk, Latency, Layers, Throttling};
 use crate::scheduler_spec::SchedulerSpec;
 use crate::told::Told;
 use crate::world::World;
-use base::{Bytes, Duration};
+use base::{Bytes, Duration, Instant};
 use programs::fio::LatencyTarget;
 pub use programs::fio::steady::{Second, Steadiness};
 use std::collections::BTreeMap;
@@ -104,6 +104,8 @@ pub struct JobResult {
     pub tasks: u32,
     /// From its first call to the end of its last.
     pub runtime: Duration,
+    /// When its first call began and its last one ended, where that is known.
+    pub called: Option<(Instant, Instant)>,
     /// Its calls, by [`CallKind`].
     pub calls: [CallResult; 4],
     /// Latency by layer.

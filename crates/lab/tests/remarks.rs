@@ -30,6 +30,26 @@ fn a_priority_that_nobody_honours_is_told_with_the_schedulers() {
 }
 
 #[test]
+fn jobs_that_do_not_run_at_the_same_time_are_told() {
+    let told = |late: &str| {
+        let early = "fio --name=log --filename=/mnt/log --rw=write --size=1m";
+        let text = format!(
+            "schedulers = [\"none\", \"bfq\"]\nseeds = 1\nfs = \"ext4\"\n\
+             [[job]]\nname = \"log\"\nrun = \"{early}\"\n[[job]]\nname = \"web\"\n{late}\n"
+        );
+        let plan = Plan::new(Experiment::parse("x.toml", &text).unwrap()).unwrap();
+        let found = Summary::of(&run(plan, None, 1, &|_| {}).unwrap()).findings;
+        found.iter().filter(|it| it.contains("at the same time")).count()
+    };
+    let web = "fio --name=web --filename=/mnt/web --rw=randread --bs=4k --number_ios=9";
+    // A file that is to be read is made first, which takes longer than all that the other does.
+    assert_eq!(told(&format!("run = \"{web} --size=512m\"")), 1);
+    assert_eq!(told(&format!("run = \"{web} --size=512m\"\nstart = \"1 s\"")), 0);
+    assert_eq!(told(&format!("run = \"{web} --size=512m --startdelay=1\"")), 0);
+    assert_eq!(told("run = \"dd if=/dev/zero of=/mnt/web bs=4k count=9\""), 0);
+}
+
+#[test]
 fn who_does_not_honour_weights_is_named_once_for_all_points_of_the_axes() {
     let text = "schedulers = [\"none\", \"mq-deadline\"]\nseeds = 1\n[[job]]\nname = \"a\"\n\
                 cgroup = \"a\"\nweight = 200\nrun = \"dd if=/dev/zero of=/dev/sda count=1\"\n\

@@ -182,6 +182,11 @@ impl Actor {
         self.first.map_or(Duration::ZERO, |first| self.last.saturating_since(first + self.ramp))
     }
 
+    /// When its first call began and its last one ended, if it made any.
+    pub fn called(&self) -> Option<(Instant, Instant)> {
+        Some((self.first?, self.last))
+    }
+
     fn enter(&mut self, at: Instant, call: Syscall) {
         if self.first.is_none() {
             self.first = Some(at);

@@ -45,6 +45,7 @@ impl Findings<'_> {
             }
         }
         findings.extend(self.cut_off());
+        findings.extend(self.apart());
         findings.extend(self.starved());
         findings.extend(self.tails());
         findings.extend(self.held());

@@ -7,7 +7,7 @@
 
 mod findings;
 mod pairs;
-mod remarks;
+pub mod remarks;
 pub mod saved;
 
 use crate::experiment::expectation::Expectation;

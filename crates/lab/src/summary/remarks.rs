@@ -8,9 +8,12 @@ use crate::matrix::Report;
 use crate::metrics::CallKind;
 use crate::plan::{PlannedJob, Row};
 use crate::quantity::{Kind, human};
+use crate::result::RunResult;
 use crate::world::World;
+use base::Instant;
 use block::Ioprio;
-use programs::fio::Fio;
+use programs::Sleep;
+use programs::fio::{Fio, Job};
 
 /// Who waits less than this does not starve (assumed: a second is what people notice).
 const STARVED: f64 = 1e9;
@@ -98,6 +101,13 @@ impl Findings<'_> {
         ))
     }
 
+    /// Which jobs do not run at the same time, though nobody said so.
+    pub(super) fn apart(&self) -> Vec<String> {
+        let rows = self.report.plan.rows.iter().enumerate();
+        let first = |(at, row)| Some((row, self.report.results_of(at).first()?));
+        apart(rows.filter_map(first))
+    }
+
     /// Which weights nobody takes notice of.
     fn idle_weights(&self) -> Vec<String> {
         let rows = &self.report.plan.rows;
@@ -150,6 +160,49 @@ impl Findings<'_> {
         sentences.extend(told);
         sentences
     }
+}
+
+/// Which jobs make their first call when another has made its last, each pair once.
+pub fn apart<'r>(runs: impl Iterator<Item = (&'r Row, &'r RunResult)>) -> Vec<String> {
+    let (mut pairs, mut told) = (Vec::new(), Vec::new());
+    for (row, run) in runs {
+        let called = |it: &PlannedJob| called(it, run);
+        for late in row.jobs.iter().filter(|it| !is_delayed(it)) {
+            for early in &row.jobs {
+                let Some(((_, last), (first, _))) = called(early).zip(called(late)) else {
+                    continue;
+                };
+                let pair = (&early.job.name, &late.job.name);
+                if first >= last && !pairs.contains(&pair) {
+                    pairs.push(pair);
+                    let gap = human(first.saturating_since(last).as_nanos() as f64, Kind::Time);
+                    told.push(format!(
+                        "{} makes its first call {gap} after the last of {}: they do not run at \
+                         the same time. Files can be made by setup, and start delays a job.",
+                        late.job.name, early.job.name
+                    ));
+                }
+            }
+        }
+    }
+    told
+}
+
+/// From the first call of a job to its last.
+fn called(planned: &PlannedJob, run: &RunResult) -> Option<(Instant, Instant)> {
+    let names = planned.result_names();
+    let all = names.iter().filter_map(|name| run.job(name)?.called);
+    all.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))
+}
+
+/// Whether a job is told to begin later.
+fn is_delayed(planned: &PlannedJob) -> bool {
+    let waits = |it: &Job| !it.timing.start_delay.1.is_zero();
+    let fio = planned.program.downcast::<Fio>();
+    let parts = planned.program.parts();
+    !planned.job.start.saturating_since(Instant::ZERO).is_zero()
+        || parts.iter().any(|it| it.is::<Sleep>())
+        || fio.is_some_and(|fio| fio.jobs().iter().any(waits))
 }
 
 /// Whether a job asks for a priority.

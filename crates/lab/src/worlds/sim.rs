@@ -269,6 +269,7 @@ fn job_result(actor: &Actor, name: String, cgroup: &str, layers: Layers) -> JobR
         cgroup: cgroup.to_string(),
         tasks: actor.tasks,
         runtime,
+        called: actor.called(),
         calls: CallKind::ALL.map(|kind| call_result(&actor.calls[kind as usize], runtime)),
         layers,
         depths: actor.depths,

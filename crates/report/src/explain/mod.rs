@@ -8,12 +8,14 @@ use crate::style::{Paint, Style};
 use base::{Duration, Instant};
 use block::{CommitPhase, Committed, Stage};
 use insight::{Call, Segment};
-use lab::explain::Explained;
+use lab::World;
 use lab::explain::account::{CallId, Caller, Commits, Part};
 use lab::explain::finding::{Finding, Gain, Metric, OfFigure, Remedy, possessive};
+use lab::explain::{Explained, label_of};
 use lab::metrics::CallKind;
-use lab::plan::Plan;
+use lab::plan::{Plan, Row};
 use lab::quantity::{Kind, human};
+use lab::summary::remarks::apart;
 use serde_json::{Value, json};
 
 /// So many parts of a caller's time are shown.
@@ -44,7 +46,14 @@ pub fn text(plan: &Plan, explained: &[Explained], slow: usize, style: &Style) ->
         out.push_str(&row(it, slow, style));
     }
     let ranked = explained.iter().find_map(|it| it.ranked_otherwise(plan));
-    let notes: Vec<String> = plan.notes().into_iter().chain(ranked.map(|it| it + ".")).collect();
+    let named = |it: &Explained| {
+        let is_it =
+            |row: &&Row| row.world == World::Sim && it.label() == label_of(&row.spec, &row.axes);
+        plan.rows.iter().find(is_it)
+    };
+    let apart = apart(explained.iter().filter_map(|it| Some((named(it)?, &it.result))));
+    let notes: Vec<String> =
+        apart.into_iter().chain(plan.notes()).chain(ranked.map(|it| it + ".")).collect();
     if !notes.is_empty() {
         out.push('\n');
     }

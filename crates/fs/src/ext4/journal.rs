@@ -85,7 +85,8 @@ pub struct Expiry {
 #[derive(Clone, Debug)]
 struct Logged {
     id: u64,
-    blocks: BTreeSet<u64>,
+    /// In order.
+    blocks: Vec<u64>,
     log_blocks: u64,
 }
 
@@ -371,11 +372,17 @@ impl Journal {
         let kept = self.logged.iter().position(|it| !it.blocks.is_empty());
         let gone = kept.unwrap_or(self.logged.len());
         self.free += self.logged.drain(..gone).map(|it| it.log_blocks).sum::<u64>();
+        // One of which nothing is left goes with the one before it, and need not be asked again.
+        self.logged.dedup_by(|it, before| {
+            let is_over = it.blocks.is_empty();
+            before.log_blocks += if is_over { it.log_blocks } else { 0 };
+            is_over
+        });
     }
 
     /// The blocks of the oldest transaction in the log, and its number.
     pub fn oldest(&self) -> Option<(u64, Vec<u64>)> {
-        self.logged.first().map(|it| (it.id, it.blocks.iter().copied().collect()))
+        self.logged.first().map(|it| (it.id, it.blocks.clone()))
     }
 
     /// Whether a task must wait for something.

@@ -1,10 +1,11 @@
-//! How fast recordings become layers on one core, beside `blkparse | btt` on the same files.
+//! How fast recordings become layers, beside `blkparse | btt` on the same files.
 //!
 //!     cargo run --release -p paternoster-insight --example layers_speed -- RECORDING...
 //!
 //! A recording is `DIR/sda` where `DIR/sda.blktrace.0` and so on are. Files are read once before.
 //! Of both it prints the time that passes, and the time on a core, which does not depend on what
-//! else the machine does.
+//! else the machine does. With a second core, one thread reads while another follows; the layers'
+//! time on a core is that of the latter. `taskset -c 0` in front has one do both.
 
 use insight::recorded;
 use insight::requests::Summary;
@@ -76,14 +77,11 @@ fn show(what: &str, taken: Taken, also: &str) {
 fn layers(path: &Path) -> Result<(u64, u64), trace::Error> {
     let mut recording = recorded::open(path, None)?;
     let mut summary = Summary::default();
-    while recording.read_some(|_| {})? {
-        recording.show_lives(|life| summary.see(life));
-    }
-    recording.show_lives(|life| summary.see(life));
+    recording.read_all(|_| {}, |life| summary.see(life))?;
     Ok((recording.stream().records(), summary.requests))
 }
 
-/// Seconds that this process had a core.
+/// Seconds that the first thread had a core.
 fn on_core() -> f64 {
     let text = std::fs::read_to_string("/proc/self/schedstat").expect("a kernel that counts");
     let nanos = text.split(' ').next().and_then(|it| it.parse::<u64>().ok());

@@ -24,4 +24,4 @@ pub use arrival::{Arrival, Flags, Op, Trace};
 pub use error::{Error, Place};
 pub use format::{Format, TimeUnit, UnknownName};
 pub use formats::blktrace::Records;
-pub use open::{Options, read_events, read_records, read_stream, read_trace};
+pub use open::{Options, Source, read_events, read_records, read_stream, read_trace};

@@ -28,12 +28,15 @@ pub struct Options {
     pub device: Option<String>,
 }
 
+/// Bytes from anywhere, which another thread may read.
+pub type Source = Box<dyn Read + Send>;
+
 /// As much of a file as is looked at to tell its format; free text before the heading of a
 /// blkreplay file is longer than one might think.
 const HEAD: u64 = 64 * 1024;
 
 /// A stream with its beginning, which was read to look at and will be read again.
-type Peeked = io::Chain<Cursor<Vec<u8>>, Box<dyn Read>>;
+type Peeked = io::Chain<Cursor<Vec<u8>>, Source>;
 
 /// Reads the trace at `path`.
 ///
@@ -82,14 +85,14 @@ fn why_no_file(path: &Path) -> &'static str {
 
 /// The records of a recording of the kernel's format, with everything that is in them: those of
 /// the file at `path`, or, where that is no file, of all files of the recording called so.
-pub fn read_records(path: &Path) -> Result<Merge<Box<dyn Read>>, Error> {
+pub fn read_records(path: &Path) -> Result<Merge<Source>, Error> {
     let files = if path.is_file() { vec![path.to_path_buf()] } else { recording_files(path) };
     if files.is_empty() {
         let accepted = "a blktrace file, or NAME where NAME.blktrace.0 exists";
         let name = path.display().to_string();
         return Err(Error::new(&name, Place::Whole, why_no_file(path), accepted));
     }
-    let mut readers: Vec<Reader<Box<dyn Read>>> = vec![];
+    let mut readers: Vec<Reader<Source>> = vec![];
     for file in files {
         let name = file.display().to_string();
         let (_, stream) = peek(Box::new(open(&file)?), &name)?;
@@ -101,7 +104,7 @@ pub fn read_records(path: &Path) -> Result<Merge<Box<dyn Read>>, Error> {
 /// The events of a recording in the kernel's format or as `blkparse` printed them.
 ///
 /// The content tells which; a file of another format is refused.
-pub fn read_events(path: &Path, format: Option<Format>) -> Result<Records<Box<dyn Read>>, Error> {
+pub fn read_events(path: &Path, format: Option<Format>) -> Result<Records<Source>, Error> {
     if !path.is_file() {
         return read_records(path).map(Records::Binary);
     }
@@ -120,7 +123,7 @@ pub fn read_events(path: &Path, format: Option<Format>) -> Result<Records<Box<dy
 }
 
 /// Reads a trace from a stream, which errors call `name`.
-pub fn read_stream(source: Box<dyn Read>, name: &str, options: &Options) -> Result<Trace, Error> {
+pub fn read_stream(source: Source, name: &str, options: &Options) -> Result<Trace, Error> {
     let (head, source) = peek(source, name)?;
     let format = match options.format {
         Some(format) => format,
@@ -241,21 +244,17 @@ fn open(path: &Path) -> Result<File, Error> {
 }
 
 /// Reads the beginning of a stream, behind its compression if it has one.
-fn peek(source: Box<dyn Read>, name: &str) -> Result<(Vec<u8>, Peeked), Error> {
+fn peek(source: Source, name: &str) -> Result<(Vec<u8>, Peeked), Error> {
     let (head, source) = take_head(source, 2, name)?;
     let compressed = head == [0x1f, 0x8b];
     let source = source_again(&head, source);
-    let plain: Box<dyn Read> =
+    let plain: Source =
         if compressed { Box::new(MultiGzDecoder::new(source)) } else { Box::new(source) };
     let (head, source) = take_head(plain, HEAD, name)?;
     Ok((head.clone(), source_again(&head, source)))
 }
 
-fn take_head(
-    source: Box<dyn Read>,
-    length: u64,
-    name: &str,
-) -> Result<(Vec<u8>, Box<dyn Read>), Error> {
+fn take_head(source: Source, length: u64, name: &str) -> Result<(Vec<u8>, Source), Error> {
     let mut head = vec![];
     let mut limited = source.take(length);
     limited
@@ -264,7 +263,7 @@ fn take_head(
     Ok((head, limited.into_inner()))
 }
 
-fn source_again(head: &[u8], source: Box<dyn Read>) -> Peeked {
+fn source_again(head: &[u8], source: Source) -> Peeked {
     Cursor::new(head.to_vec()).chain(source)
 }
 

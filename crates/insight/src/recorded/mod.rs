@@ -33,13 +33,10 @@ const LONGEST: usize = 1 << 16;
 /// ```no_run
 /// let mut recording = insight::recorded::open("sda".as_ref(), None)?;
 /// let mut summary = insight::requests::Summary::default();
-/// while recording.read_some(|_told| {})? {
-///     recording.show_lives(|life| summary.see(life));
-/// }
-/// recording.show_lives(|life| summary.see(life));
+/// recording.read_all(|_told| {}, |life| summary.see(life))?;
 /// # Ok::<(), trace::Error>(())
 /// ```
-pub fn open(path: &Path, device: Option<DevT>) -> Result<Recording<Box<dyn Read>>, trace::Error> {
+pub fn open(path: &Path, device: Option<DevT>) -> Result<Recording<trace::Source>, trace::Error> {
     Ok(Recording::new(trace::read_records(path)?, device))
 }
 
@@ -101,6 +98,26 @@ impl<R: Read> Recording<R> {
             stream.finish(&mut see);
         }
         more
+    }
+
+    /// Reads all records that are left; what they come to is shown to `see`, and requests to `end`
+    /// when they have ended. Where there is a second core, it reads while this one follows.
+    pub fn read_all(
+        &mut self,
+        mut see: impl FnMut(Told),
+        mut end: impl FnMut(&Life),
+    ) -> Result<(), trace::Error>
+    where
+        R: Send,
+    {
+        let stream = &mut self.stream;
+        let read = self.records.show_all(|record| {
+            stream.take(record, &mut see);
+            stream.show_lives(&mut end);
+        });
+        stream.finish(&mut see);
+        stream.show_lives(&mut end);
+        read
     }
 
     /// Shows the requests that have ended since this was last asked.

@@ -12,7 +12,6 @@ use super::{base_of, check_devices, read_cgroups, read_priorities};
 use crate::error::Error;
 use block::Ioprio;
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::path::Path;
 use trace::blktrace::{Action, DevT, Merge, Payload, Record, runs};
 
@@ -51,7 +50,7 @@ pub struct Parts {
     /// Insertions that have left.
     gone: usize,
     /// What comes after this part; if it is read in one go, nothing is read again.
-    rest: Option<Merge<Box<dyn Read>>>,
+    rest: Option<Merge<trace::Source>>,
     /// The first record of the next part.
     ahead: Option<Record>,
     is_first: bool,

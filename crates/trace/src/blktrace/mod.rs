@@ -17,6 +17,7 @@
 //!
 //! Nothing is interpreted: codes and categories that are not known are kept as they are.
 
+mod ahead;
 mod convert;
 pub mod kyber;
 mod layout;

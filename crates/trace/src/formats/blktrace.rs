@@ -108,6 +108,22 @@ impl<R: Read> Records<R> {
         }
     }
 
+    /// Shows all records that are left. Those of files are read on a second core, if there is one.
+    pub fn show_all(&mut self, mut see: impl FnMut(&Record)) -> Result<(), Error>
+    where
+        R: Send,
+    {
+        match self {
+            Records::Binary(records) => return records.show_all(see),
+            Records::Text(records) => {
+                while let Some(record) = records.lend()? {
+                    see(record);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// What is missing from the files, in words.
     pub fn losses(&self) -> Vec<String> {
         let Records::Binary(records) = self else { return Vec::new() };

@@ -197,11 +197,11 @@ pub fn explain(
             sink(life);
         });
     };
-    while let Some(record) = records.lend()? {
+    records.show_all(|record| {
         survey.take(record);
         stream.take(record, &mut |told| sums.hear(told));
         drain(&mut stream, &mut sums);
-    }
+    })?;
     stream.finish(&mut |told| sums.hear(told));
     drain(&mut stream, &mut sums);
     check_devices(&place, options.device.as_deref(), &survey.devices)?;

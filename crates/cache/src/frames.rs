@@ -265,6 +265,12 @@ impl Places {
         &mut self.frames
     }
 
+    /// Whether a page is in the frame behind that of the page before it.
+    pub fn follows(&self, page: u64) -> bool {
+        let frame = |page| self.of.get(&page).map(|it| it.0);
+        frame(page - 1).is_some_and(|before| frame(page) == Some(before.wrapping_add(1)))
+    }
+
     /// Cuts pages that are in memory into runs that lie in one piece.
     pub fn pieces(&self, pages: Range<u64>) -> Vec<Range<u64>> {
         let mut pieces: Vec<Range<u64>> = Vec::new();

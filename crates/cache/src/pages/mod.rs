@@ -128,7 +128,7 @@ impl Pages {
 
     /// Whether a page lies in memory behind the one before it. Nobody knows, if nobody keeps that.
     pub fn follows(&self, page: u64) -> bool {
-        self.places.as_ref().is_some_and(|places| places.pieces(page - 1..page + 1).len() == 1)
+        self.places.as_ref().is_some_and(|places| places.follows(page))
     }
 
     /// What is known of a page; `None` if it is not in memory.

@@ -45,11 +45,15 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// What of memory it has to do with.
-    pub fn in_memory(&self, guest: &Files) -> Mounted {
+    /// What of memory it has to do with, on a disk that turns or does not.
+    pub fn in_memory(&self, guest: &Files, turns: bool) -> Mounted {
         let is_ext4 = self.format == Format::Ext4;
+        let pieces_kept = match is_ext4 && turns {
+            true => guest.pieces_kept_by_turning_ext4,
+            false => guest.pieces_kept,
+        };
         let others = if is_ext4 { guest.pages_left_by_ext4 } else { 0 };
-        Mounted { pieces_kept: guest.pieces_kept, has_buffers: is_ext4, others }
+        Mounted { pieces_kept, has_buffers: is_ext4, others }
     }
 
     /// How often mounting it on a disk of so many bytes makes a task wait for a tag.
@@ -86,10 +90,11 @@ mod tests {
         for format in [Format::Ext4, Format::Xfs] {
             let mount = Mount { format, ..Mount::default() };
             let files = &Profile::neutral().files;
-            let Mounted { pieces_kept, others, .. } = mount.in_memory(files);
+            let Mounted { pieces_kept, others, .. } = mount.in_memory(files, true);
             assert_eq!((pieces_kept, others, mount.waits_for_tags(files, large)), (0, 0, 0));
         }
         let files = &Profile::uml().files;
+        assert_eq!(Mount::default().in_memory(files, true).pieces_kept, 4);
         assert_eq!(Mount::default().waits_for_tags(files, large), 2);
     }
 }

@@ -112,6 +112,8 @@ params::section! {
     pub struct Files in "files" {
         /// Nodes' worth of pages of a file that stay in memory when it is let go.
         pieces_kept: u64 = Whole(0, 1024, "pieces"),
+        /// The same on ext4 on a disk that turns.
+        pieces_kept_by_turning_ext4: u64 = Whole(0, 1024, "pieces"),
         /// Pages that mounting ext4 leaves for whatever else, with more than little memory.
         pages_left_by_ext4: u64 = PAGES,
         /// Disks from this size on make mounting ext4 wait for tags.

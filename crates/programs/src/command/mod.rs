@@ -270,15 +270,6 @@ mod tests {
     }
 
     #[test]
-    fn a_line_ends_a_command() {
-        let parts = |line| split_sequence(line).into_iter().map(|it| it.0).collect::<Vec<_>>();
-        assert_eq!(parts("sync\n\nsync &&\n sync;\nsync\n"), [false, false, true, false]);
-        assert_eq!(parts("dd 'x\ny'"), [false]);
-        assert_eq!(words("dd \\\n bs=\\\n4k \"a\\\nb\""), ["dd", "bs=4k", "ab"]);
-        assert!(refusal("sync\n&& sync").contains("nothing stands before \"&&\""));
-    }
-
-    #[test]
     fn prefixes_say_how_a_program_runs() {
         let line = "nice -n 5 ionice -c2 -n 0 taskset -c 0,2-3 systemd-run --scope \
                     -p IOWeight=200 --slice=batch -- dd if=/dev/zero of=/dev/sda count=1";

@@ -3,8 +3,8 @@
 
 use super::{CommandError, quoting};
 
-/// Cuts a line at each `;`, `&&` and end of a line that is not quoted, and says before which of the
-/// parts there is an `&&`. Nothing has to follow the last `;`.
+/// Cuts a line at each `;` and `&&` that is not quoted, and says before which of the parts there is
+/// an `&&`. Nothing has to follow the last `;`.
 pub fn split_sequence(line: &str) -> Vec<(bool, String)> {
     let mut parts = cut(line);
     if parts.len() > 1 && parts.last().is_some_and(may_be_last) {
@@ -36,10 +36,8 @@ fn cut(line: &str) -> Vec<(bool, String)> {
     let (mut quote, mut letters) = (None, line.chars().peekable());
     while let Some(letter) = letters.next() {
         let is_and = letter == '&' && letters.peek() == Some(&'&');
-        let is_blank = parts.last().is_some_and(|(_, part)| part.trim().is_empty());
         match (quote, letter) {
-            (None, '\n') if is_blank => continue,
-            (None, ';' | '\n') => {
+            (None, ';') => {
                 parts.push((false, String::new()));
                 continue;
             }
@@ -85,7 +83,6 @@ pub fn split(line: &str) -> Result<Vec<String>, CommandError> {
                 None => return fail("a \" is not closed"),
             },
             '\\' => match letters.next() {
-                Some('\n') => {}
                 Some(inner) => word.get_or_insert_default().push(inner),
                 None => return fail("nothing follows the \\"),
             },
@@ -107,7 +104,6 @@ fn quoted(letters: &mut std::str::Chars<'_>) -> Option<String> {
             '"' => return Some(word),
             '\\' => match letters.next()? {
                 escaped @ ('"' | '\\' | '$' | '`') => word.push(escaped),
-                '\n' => {}
                 other => word.extend(['\\', other]),
             },
             other => word.push(other),

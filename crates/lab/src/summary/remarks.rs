@@ -173,7 +173,7 @@ pub fn apart<'r>(runs: impl Iterator<Item = (&'r Row, &'r RunResult)>) -> Vec<St
                     continue;
                 };
                 let pair = (&early.job.name, &late.job.name);
-                if first >= last && !pairs.contains(&pair) {
+                if pair.0 != pair.1 && first > last && !pairs.contains(&pair) {
                     pairs.push(pair);
                     let gap = human(first.saturating_since(last).as_nanos() as f64, Kind::Time);
                     told.push(format!(

@@ -393,12 +393,6 @@ impl PageCache {
         std::iter::from_fn(next).take(self.rules.batch).collect()
     }
 
-    /// Locks a page that nobody has locked.
-    pub fn lock(&mut self, page: u64) {
-        let before = self.locked.insert(page, Vec::new());
-        debug_assert!(before.is_none(), "{page} is locked");
-    }
-
     /// The pages that a writer looks at next: at most a batch of those in the runs that are dirty.
     /// What was taken is cut off the runs, which are in descending order.
     pub fn next_batch(&self, runs: &mut Vec<Range<u64>>) -> Vec<u64> {
@@ -486,7 +480,7 @@ impl PageCache {
     /// The bios of a run of pages.
     fn cut(&mut self, run: Range<u64>, order: u32, most: u32) -> Vec<PageBio> {
         let mut bios = Vec::new();
-        for pages in self.bios(run, order, most, u64::MAX) {
+        for pages in self.bios(run, order, most) {
             self.under_way.insert(self.next_token, Moving::Read(pages.clone()));
             bios.push(PageBio { token: self.next_token, pages });
             self.next_token += 1;
@@ -494,9 +488,15 @@ impl PageCache {
         bios
     }
 
-    /// Cuts pages that are written where a bio can hold no more, or has so many pages.
-    pub fn bios_of(&self, run: Range<u64>, longest: u64) -> Vec<Range<u64>> {
-        self.bios(run, 0, self.rules.bio_vecs, longest)
+    /// Cuts pages that are written where a bio can hold no more.
+    pub fn bios_of(&self, run: Range<u64>) -> Vec<Range<u64>> {
+        let mut bios: Vec<OpenBio> = Vec::new();
+        for page in run {
+            if !bios.last_mut().is_some_and(|bio| self.add_to(bio)) {
+                bios.push(OpenBio::new(page));
+            }
+        }
+        bios.into_iter().map(|it| it.pages).collect()
     }
 
     /// In which pieces of memory pages lie; nothing if each is as good as alone.
@@ -507,11 +507,8 @@ impl PageCache {
     }
 
     /// Adds the page behind those of a bio to it; false if it can hold no more.
-    pub fn add_to(&self, bio: &mut OpenBio, longest: u64) -> bool {
+    pub fn add_to(&self, bio: &mut OpenBio) -> bool {
         let page = bio.pages.end;
-        if page - bio.pages.start == longest {
-            return false;
-        }
         let joins = bio.in_last < self.segment_pages && self.pages.follows(page);
         if !joins && bio.vecs == self.rules.bio_vecs {
             return false;
@@ -524,17 +521,17 @@ impl PageCache {
         true
     }
 
-    /// Cuts pages where a bio holds so many pieces, or pages.
-    fn bios(&self, run: Range<u64>, order: u32, most: u32, most_pages: u64) -> Vec<Range<u64>> {
+    /// Cuts pages where a bio holds so many pieces.
+    fn bios(&self, run: Range<u64>, order: u32, most: u32) -> Vec<Range<u64>> {
         let most = u64::from(most);
         let (mut bios, mut start, mut held) = (Vec::new(), run.start, 0);
         let mut add = |mut page: u64, end: u64, longest: u64| {
             while page < end {
-                let room = (most - held).saturating_mul(longest).min(most_pages - (page - start));
+                let room = (most - held).saturating_mul(longest);
                 let next = page.saturating_add(room).min(end);
                 held += (next - page).div_ceil(longest);
                 page = next;
-                if held == most || page == run.end || page - start == most_pages {
+                if held == most || page == run.end {
                     bios.push(start..page);
                     (start, held) = (page, 0);
                 }

@@ -5,9 +5,9 @@
 //! aside becomes one extent when the first of its pages is written. What is left over goes when the
 //! file is closed, once.
 
+use super::Xfs;
 use super::changes::Change;
 use super::layout::{FREE_SPACE, GROUPS};
-use super::{Allocating, Xfs};
 use crate::Errno;
 use crate::rules::{BeforeCut, KeepsRoom};
 use block::ContextId;
@@ -312,36 +312,20 @@ impl Xfs {
     /// is whether it still needs one; none if the task has to wait, and is told when it may try
     /// again.
     pub fn begin_allocation(&mut self, task: ContextId, file: usize, page: u64) -> Option<bool> {
-        if let Some(allocating) = self.allocating.get_mut(&file) {
-            allocating.waiting.push(task);
+        if let Some(waiting) = self.allocating.get_mut(&file) {
+            waiting.push(task);
             return None;
         }
         let needs = !self.inode(file).is_mapped(page);
         if needs {
-            self.allocating.insert(file, Allocating { page, waiting: Vec::new() });
+            self.allocating.insert(file, Vec::new());
         }
         Some(needs)
     }
 
-    /// Whether a page has no place yet, or somebody gives blocks of its file theirs just now.
-    pub fn lacks_place(&mut self, file: usize, page: u64) -> bool {
-        self.allocating.contains_key(&file) || !self.inode(file).is_mapped(page)
-    }
-
-    /// The page of a file that is locked because its block gets a place just now.
-    pub fn locked_page(&self, file: usize) -> Option<u64> {
-        self.allocating.get(&file).map(|it| it.page)
-    }
-
-    /// A task waits until no page is locked for that, if one is; the answer is whether it must.
-    pub fn wait_for_locked(&mut self, task: ContextId, file: usize) -> bool {
-        let allocating = self.allocating.get_mut(&file);
-        allocating.map(|it| it.waiting.push(task)).is_some()
-    }
-
     /// Nobody gives blocks of a file their places; answers with who wants to.
     pub fn end_allocation(&mut self, file: usize) -> Vec<ContextId> {
-        self.allocating.remove(&file).map(|it| it.waiting).unwrap_or_default()
+        self.allocating.remove(&file).unwrap_or_default()
     }
 
     /// A task wants to look for room alone in a group, or in any from that on; the answer is in

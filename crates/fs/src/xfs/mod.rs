@@ -34,13 +34,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
 use tree::Tree;
 
-/// Somebody gives a block of a file its place.
-struct Allocating {
-    /// The page, which is locked meanwhile.
-    page: u64,
-    waiting: Vec<ContextId>,
-}
-
 /// An XFS that is mounted.
 pub struct Xfs {
     /// Its files, which are also those that this stands for ([`Deref`]).
@@ -74,7 +67,7 @@ pub struct Xfs {
     /// Files with room that a program asked for, which stays when they are closed.
     reserved: BTreeSet<usize>,
     /// Files of which somebody gives blocks their places, and who else wants to.
-    allocating: BTreeMap<usize, Allocating>,
+    allocating: BTreeMap<usize, Vec<ContextId>>,
     /// Inodes of which more than the core was changed since they were written.
     with_fork: BTreeSet<u64>,
     /// How often the superblock is still to be logged when nothing else is (rule xfs-ail-3).

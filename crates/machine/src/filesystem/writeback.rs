@@ -11,7 +11,7 @@ use crate::world::World;
 use base::{Sector, Sectors};
 use block::{Bio, Flags, Op, Origin, PlugFlush};
 use cache::FILE_PAGES;
-use fs::{Format, key};
+use fs::{Format, all_pages, key};
 use std::ops::Range;
 
 /// What became of dirty pages that were to be written.
@@ -132,7 +132,7 @@ impl FileIo<'_> {
         behind: Option<Range<u64>>,
     ) {
         let write = self.files().begin_write(file, it.pages.clone(), converts);
-        let mut bios = self.cut(file, vec![it], u64::MAX).into_iter().peekable();
+        let mut bios = self.cut(file, vec![it]).into_iter().peekable();
         while let Some(bio) = bios.next() {
             let next = bios.peek().map(|next| next.pages.clone()).or(behind.clone());
             let held = next.and_then(|pages| self.hold_dirty(file, pages));
@@ -170,13 +170,13 @@ impl FileIo<'_> {
         self.all_of_write(write);
     }
 
-    /// Cuts pieces where a bio can hold no more, or has so many pages.
-    pub(super) fn cut(&self, file: usize, pieces: Vec<Piece>, longest: u64) -> Vec<Piece> {
+    /// Cuts pieces where a bio can hold no more.
+    pub(super) fn cut(&self, file: usize, pieces: Vec<Piece>) -> Vec<Piece> {
         let cache = self.cache();
         let mut bios = Vec::new();
         for Piece { pages, start } in pieces {
             let first = key(file, pages.start);
-            for bio in cache.bios_of(first..key(file, pages.end), longest) {
+            for bio in cache.bios_of(first..key(file, pages.end)) {
                 let (from, end) = (bio.start - first, bio.end - first);
                 let pages = pages.start + from..pages.start + end;
                 bios.push(Piece { pages, start: start + from });
@@ -311,6 +311,16 @@ impl FileIo<'_> {
             true => Origin { cgroup: world.cache().owner(key(file, 0)), ..own },
             false => own,
         }
+    }
+
+    /// Pages of a file from one on go: first those that nobody writes, then those that are being
+    /// written, when they are (observed on 6.12: one dd truncates the file that another writes with
+    /// O_SYNC on ext4, or of which it syncs the first page on XFS, and no other).
+    pub(super) async fn drop_pages(&self, file: usize, first: u64) {
+        let pages = key(file, first)..all_pages(file).end;
+        self.cache().discard(pages.clone());
+        self.wait_for_written(pages.clone()).await;
+        self.cache().discard(pages);
     }
 
     /// What a file that was made empty has got since is written when it is closed; on XFS if some

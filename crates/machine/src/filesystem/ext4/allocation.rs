@@ -73,7 +73,7 @@ impl Ext4Io<'_> {
         for page in pages.clone() {
             self.hold_dirty(file, page..page + 1);
         }
-        let mut bios = self.cut(file, vec![piece], u64::MAX);
+        let mut bios = self.cut(file, vec![piece]);
         let last = bios.pop();
         for bio in bios {
             self.let_go(file, bio.pages.clone());

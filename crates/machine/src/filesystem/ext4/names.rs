@@ -5,7 +5,6 @@ use super::handles::CHANGE;
 use cache::PAGE;
 use fs::ext4::layout::GROUP;
 use fs::inode::{Inode, Leaf};
-use fs::{all_pages, key};
 
 /// Blocks that creating and truncating a file may change.
 /// Observed on 6.12: jbd2_handle_start.
@@ -75,14 +74,9 @@ impl Ext4Io<'_> {
         }
     }
 
-    /// Gives up the blocks of a file from one on, with the pages: first those that nobody writes,
-    /// the others when they have been written (observed on 6.12: one dd truncates the file that
-    /// another writes with O_SYNC).
+    /// Gives up the blocks of a file from one on, with the pages.
     pub async fn free_from(&self, file: usize, block: u64) {
-        let pages = key(file, block)..all_pages(file).end;
-        self.cache().discard(pages.clone());
-        self.wait_for_written(pages.clone()).await;
-        self.cache().discard(pages);
+        self.drop_pages(file, block).await;
         let handle = self.begin_handle(TRUNCATE).await;
         self.lock_map(file).await;
         let (table, gone) = {

@@ -49,10 +49,6 @@ impl XfsIo<'_> {
     }
 
     /// Gives what was set aside around a page its place.
-    pub(super) async fn place_page(&self, file: usize, page: u64) {
-        self.place_for(file, page, Purpose::Pages).await;
-    }
-
     pub(super) async fn place_for(&self, file: usize, page: u64, purpose: Purpose) {
         if !self.begin_allocation(file, page).await {
             return;

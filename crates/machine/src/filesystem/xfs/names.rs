@@ -2,12 +2,9 @@
 
 use super::XfsIo;
 use crate::file::Errno;
-use crate::tasks::Wait;
 use cache::PAGE;
+use fs::key;
 use fs::xfs::layout::Part;
-use fs::{all_pages, key};
-use std::future::poll_fn;
-use std::task::Poll;
 
 impl XfsIo<'_> {
     /// Makes a file of this name.
@@ -83,35 +80,5 @@ impl XfsIo<'_> {
         let now = self.tick();
         self.xfs().set_size(file, size, now);
         self.unlock_map(file);
-    }
-
-    /// Pages of a file from one on go: first those that nobody has, then one whose block gets a
-    /// place just now, and those that are being written, when they are (observed on 6.12: of two
-    /// dd that write the same file one truncates it while the other calls fsync, which writes the
-    /// first page and no other).
-    async fn drop_pages(&self, file: usize, first: u64) {
-        let all = key(file, first)..all_pages(file).end;
-        let locked = self.xfs().locked_page(file).filter(|page| *page >= first);
-        match locked.map(|page| key(file, page)) {
-            Some(page) => {
-                self.cache().discard(all.start..page);
-                self.cache().discard(page + 1..all.end);
-                self.wait_for_allocation(file).await;
-            }
-            None => self.cache().discard(all.clone()),
-        }
-        self.wait_for_written(all.clone()).await;
-        self.cache().discard(all);
-    }
-
-    async fn wait_for_allocation(&self, file: usize) {
-        poll_fn(|_| {
-            let mut world = self.world();
-            match world.xfs().wait_for_locked(self.id(), file) {
-                true => self.wait(&mut world, Wait::Directory),
-                false => Poll::Ready(()),
-            }
-        })
-        .await;
     }
 }

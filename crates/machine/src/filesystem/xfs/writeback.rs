@@ -13,6 +13,7 @@ use crate::filesystem::writeback::{Piece, Progress};
 use block::Flags;
 use cache::{FILE_PAGES, OpenBio};
 use fs::key;
+use fs::xfs::Purpose;
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -61,31 +62,25 @@ impl XfsIo<'_> {
     async fn begin(&self, page: u64, flags: Flags) -> bool {
         loop {
             self.lock(page).await;
-            let (is_dirty, is_written) = {
-                let cache = self.cache();
-                (cache.is_dirty(page), cache.is_written(page))
-            };
-            if !is_dirty || is_written && !flags.intersects(Flags::SYNC) {
-                return false;
-            }
-            if is_written {
-                self.wait_until_written(page).await;
-                continue;
-            }
             let now = self.tick();
-            let mut cache = self.cache();
-            cache.lock(page);
-            cache.begin_write(page..page + 1, now);
-            return true;
+            {
+                let mut cache = self.cache();
+                if cache.hold_dirty(page..page + 1).is_some() {
+                    cache.begin_write(page..page + 1, now);
+                    return true;
+                }
+                if !cache.is_dirty(page) || !flags.intersects(Flags::SYNC) {
+                    return false;
+                }
+            }
+            self.wait_until_written(page).await;
         }
     }
 
     /// Puts a page that was begun into a bio: into the last one, or into a new one when that is
     /// submitted.
     async fn write_begun(&self, file: usize, page: u64, flags: Flags, open: &mut Option<Open>) {
-        if self.xfs().lacks_place(file, page) {
-            self.place_page(file, page).await;
-        }
+        self.place_for(file, page, Purpose::Pages).await;
         let found = self.files().inode(file).find(page);
         let found = found.expect("room was set aside for what is dirty");
         let is_added = open.as_mut().is_some_and(|open| {
@@ -93,7 +88,8 @@ impl XfsIo<'_> {
             open.bio.pages.end == key(file, page)
                 && follows
                 && found.is_written == open.is_written
-                && self.cache().add_to(&mut open.bio, MOST_PAGES)
+                && open.bio.pages.end - open.bio.pages.start < MOST_PAGES
+                && self.cache().add_to(&mut open.bio)
         });
         if !is_added {
             let bio = OpenBio::new(key(file, page));

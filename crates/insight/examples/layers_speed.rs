@@ -3,12 +3,13 @@
 //!     cargo run --release -p paternoster-insight --example layers_speed -- RECORDING...
 //!
 //! A recording is `DIR/sda` where `DIR/sda.blktrace.0` and so on are. Files are read once before.
-//! Of both it prints the time that passes, and the time on a core, which does not depend on what
-//! else the machine does. With a second core, one thread reads while another follows; the layers'
-//! time on a core is that of the latter. `taskset -c 0` in front has one do both.
+//! Of both it prints the time that passes, and the time on cores, which depends less on what else
+//! the machine does. With a second core, one thread reads while another follows; `taskset -c 0` in
+//! front has one do both.
 
 use insight::recorded;
 use insight::requests::Summary;
+use rustix::time::{ClockId, clock_gettime};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
@@ -49,7 +50,7 @@ impl Taken {
 fn measure(path: &Path) -> Result<(), trace::Error> {
     let (mut best, (mut records, mut requests)) = (None::<Taken>, (0, 0));
     for _ in 0..=RUNS {
-        let (taken, read) = Taken::of(on_core, || layers(path));
+        let (taken, read) = Taken::of(own, || layers(path));
         (records, requests) = read?;
         best = Some(best.map_or(taken, |best| best.least(taken)));
     }
@@ -81,11 +82,10 @@ fn layers(path: &Path) -> Result<(u64, u64), trace::Error> {
     Ok((recording.stream().records(), summary.requests))
 }
 
-/// Seconds that the first thread had a core.
-fn on_core() -> f64 {
-    let text = std::fs::read_to_string("/proc/self/schedstat").expect("a kernel that counts");
-    let nanos = text.split(' ').next().and_then(|it| it.parse::<u64>().ok());
-    nanos.expect("nanoseconds come first") as f64 / 1e9
+/// Seconds that the threads of this process had cores.
+fn own() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 /// Seconds that processes had one which this one started, in hundredths.

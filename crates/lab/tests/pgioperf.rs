@@ -119,7 +119,7 @@ fn assert_near(what: &str, ours: f64, of_fio: f64) {
 #[test]
 fn the_outcome_is_that_of_fio_with_the_same_load() {
     for setting in [
-        Setting("model = \"hdd-7200-sata\"\nschedulers = [\"deadline\"]", 33, 6),
+        Setting("model = \"hdd-7200-sata\"\nschedulers = [\"deadline\"]", 120, 6),
         Setting("model = \"ssd-sata-m4\"\nschedulers = [\"deadline\"]", 5, 2),
     ] {
         let [ours, of_fio] =

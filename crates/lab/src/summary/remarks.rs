@@ -10,7 +10,7 @@ use crate::plan::{PlannedJob, Row};
 use crate::quantity::{Kind, human};
 use crate::result::RunResult;
 use crate::world::World;
-use base::Instant;
+use base::{Duration, Instant};
 use block::Ioprio;
 use programs::Sleep;
 use programs::fio::{Fio, Job};
@@ -166,26 +166,29 @@ impl Findings<'_> {
 pub fn apart<'r>(runs: impl Iterator<Item = (&'r Row, &'r RunResult)>) -> Vec<String> {
     let (mut pairs, mut told) = (Vec::new(), Vec::new());
     for (row, run) in runs {
-        let called = |it: &PlannedJob| called(it, run);
-        for late in row.jobs.iter().filter(|it| !is_delayed(it)) {
-            for early in &row.jobs {
-                let Some(((_, last), (first, _))) = called(early).zip(called(late)) else {
-                    continue;
-                };
-                let pair = (&early.job.name, &late.job.name);
-                if pair.0 != pair.1 && first > last && !pairs.contains(&pair) {
-                    pairs.push(pair);
-                    let gap = human(first.saturating_since(last).as_nanos() as f64, Kind::Time);
-                    told.push(format!(
-                        "{} makes its first call {gap} after the last of {}: they do not run at \
-                         the same time. Files can be made by setup, and start delays a job.",
-                        late.job.name, early.job.name
-                    ));
-                }
-            }
+        let late = row.jobs.iter().filter(|it| !is_delayed(it));
+        for (late, early) in late.flat_map(|late| row.jobs.iter().map(move |it| (late, it))) {
+            let pair = (&early.job.name, &late.job.name);
+            let Some(gap) = gap(early, late, run).filter(|_| !pairs.contains(&pair)) else {
+                continue;
+            };
+            pairs.push(pair);
+            told.push(format!(
+                "{} makes its first call {} after the last of {}: they do not run at the same \
+                 time. Files can be made by setup, and start delays a job.",
+                late.job.name,
+                human(gap.as_nanos() as f64, Kind::Time),
+                early.job.name
+            ));
         }
     }
     told
+}
+
+/// From the last call of a job to the first of one that calls later.
+fn gap(early: &PlannedJob, late: &PlannedJob, run: &RunResult) -> Option<Duration> {
+    let ((_, last), (first, _)) = called(early, run).zip(called(late, run))?;
+    (first > last).then(|| first.saturating_since(last))
 }
 
 /// From the first call of a job to its last.

@@ -68,15 +68,14 @@ impl<R: Read + Send> Merge<R> {
             while self.show(BATCH, &mut see)? {}
             return Ok(());
         }
-        let (full, batches) = sync_channel(WAITING);
+        let (full, batches) = sync_channel::<Batch>(WAITING);
         let (empty, used) = channel();
         thread::scope(|scope| {
             let reader = scope.spawn(move || self.hand_over(&full, &used));
             for mut batch in batches {
-                let batch: &mut Batch = &mut batch;
                 batch.show(&mut see);
                 // At the end the reader is gone, and needs none.
-                let _ = empty.send(std::mem::take(batch));
+                let _ = empty.send(batch);
             }
             reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })

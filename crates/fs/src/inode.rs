@@ -40,6 +40,8 @@ pub struct Inode {
     touched: BTreeSet<u64>,
     /// Blocks of the disk that are kept for blocks of the file: from which on, and where.
     pub kept: BTreeMap<u64, Range<u64>>,
+    /// Times it is open.
+    pub opens: u32,
     /// Open files that may write.
     pub writers: u32,
     /// The transaction that changed it last.
@@ -61,6 +63,8 @@ pub struct Inode {
     /// The tick of its time of access.
     pub accessed: Option<u64>,
     /// It is not in any directory.
+    pub is_unlinked: bool,
+    /// It is not in any directory nor open: it loses its blocks and its number.
     pub is_removed: bool,
 }
 

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{KERNEL, assert_same};
-use testing::needs::{BUSYBOX, MKFS_EXT4, MKFS_XFS};
+use testing::needs::{BUSYBOX, FIO, MKFS_EXT4, MKFS_XFS};
 
 /// `form` with each of some numbers, and something in between.
 fn each(form: &str, count: usize, between: &str) -> String {
@@ -65,12 +65,38 @@ fn directories_of_xfs_are_where_the_kernel_puts_them() {
     assert_same_on(r#"["xfs"]"#, &format!("touch {many}; sync; touch /mnt/b; sync"));
 }
 
+fn a_file_that_is_open_keeps_its_blocks_without_a_name_as_on_the_kernel() {
+    const OPTIONS: &str = "--size=2M --fsync=1 --thinktime=20ms --fallocate=none";
+    const DIRECT: &str = "oflag=direct conv=fsync";
+    for remove in ["rm /mnt/a", "touch /mnt/c; mv /mnt/c /mnt/a"] {
+        assert_same(&format!(
+            r#"
+            model = "vm-ssd-m4"
+            schedulers = ["none"]
+            [[job]]
+            name = "writer"
+            run = "fio --name=w --filename=/mnt/a --rw=write --bs=64k {OPTIONS}"
+            [[job]]
+            name = "remover"
+            run = "sleep 0.13; {remove}; dd if=/dev/zero of=/mnt/b bs=64k count=4 {DIRECT}"
+            [[job]]
+            name = "next"
+            run = "sleep 2; dd if=/dev/zero of=/mnt/d bs=64k count=16 {DIRECT}"
+            [axes]
+            fs = ["ext4", "xfs"]
+            "#
+        ));
+    }
+}
+
 fn main() -> std::process::ExitCode {
     testing::run(testing::tests![
         [KERNEL, BUSYBOX, MKFS_EXT4, MKFS_XFS] =>
             a_burst_of_new_names_renamings_and_removals_is_logged_as_on_the_kernel,
             names_times_sizes_and_room_change_what_they_change_on_the_kernel,
             a_copy_that_shares_nothing_is_read_and_written_as_on_the_kernel,
-            directories_of_xfs_are_where_the_kernel_puts_them,
+            directories_of_xfs_are_where_the_kernel_puts_them;
+        [KERNEL, BUSYBOX, FIO, MKFS_EXT4, MKFS_XFS] =>
+            a_file_that_is_open_keeps_its_blocks_without_a_name_as_on_the_kernel,
     ])
 }

@@ -92,15 +92,19 @@ impl PageCache {
     }
 
     /// A file is closed. With the last one of the disk everything goes that is clean (rule sync-4).
-    /// Answers with the number of the file's first page and whether it was written, if
-    /// it was open.
-    pub fn close(&mut self, file: usize) -> Option<(u64, bool)> {
+    /// Answers with whether it was written, if it was open.
+    pub fn close(&mut self, file: usize) -> Option<bool> {
         let is_last = self.files[file].base == 0 && self.is_last(file);
         let was_open = self.take(file);
         if is_last {
             self.drop_range(0..FILE_PAGES);
         }
-        was_open.then(|| (self.files[file].base, self.files[file].writes))
+        was_open.then(|| self.files[file].writes)
+    }
+
+    /// The number of the first page of what is open.
+    pub fn first_page_of(&self, file: usize) -> u64 {
+        self.files[file].base
     }
 
     /// The files that a task has open.

@@ -66,9 +66,14 @@ impl Xfs {
         self.change_inodes_of_group(group, 0);
         self.change_inodes_of_group(group, list);
         self.change_inode(file, Change::Data);
+    }
+
+    /// A file without name that nobody has open is to be taken away. Answers with how many are.
+    pub fn note_removed(&mut self, file: usize) -> usize {
         self.files.inode(file).is_removed = true;
         self.files.note_clean(file);
         self.unlinked.push(file);
+        self.unlinked.len()
     }
 
     /// A file without name loses its blocks, and its inode is free.
@@ -97,9 +102,8 @@ impl Xfs {
         bytes_of_directory_block(BLOCK_HEAD + names.iter().sum::<u64>(), names.len() as u64)
     }
 
-    /// A file has another name in a tick; what had it before is gone. Answers with whether
-    /// something was there.
-    pub fn rename(&mut self, moved: Move, now: u64) -> bool {
+    /// A file has another name in a tick; what had it before has none.
+    pub fn rename(&mut self, moved: Move, now: u64) {
         self.change_directory(moved.old, now);
         if moved.new != moved.old {
             self.change_directory(moved.new, now);
@@ -108,15 +112,12 @@ impl Xfs {
         if let Some(replaced) = moved.replaced {
             self.unlink(replaced);
         }
-        moved.replaced.is_some()
     }
 
-    /// A file has lost its name in a directory, in a tick. Answers with how many files without a
-    /// name have not been taken away.
-    pub fn remove_name(&mut self, file: usize, directory: usize, now: u64) -> usize {
+    /// A file has lost its name in a directory, in a tick.
+    pub fn remove_name(&mut self, file: usize, directory: usize, now: u64) {
         self.change_directory(directory, now);
         self.unlink(file);
-        self.unlinked.len()
     }
 
     /// Files without a name, which are to be taken away.

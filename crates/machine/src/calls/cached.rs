@@ -44,9 +44,26 @@ impl Task {
                 PageIo::of(self).wait_until_read(ALL).await;
             }
             FileIo::of(self).write_rewritten(file).await;
-            self.storage().close_file(file.number);
+            self.close_number(file.number).await;
             self.leave_kernel();
         }
+    }
+
+    /// Closes the file of a number; what has no name goes with who closes it last.
+    async fn close_number(&self, number: usize) {
+        let left = self.storage().close_file(number);
+        if let Some(file) = left {
+            FileIo::of(self).give_inode_up(file).await;
+        }
+    }
+
+    /// Closes what is open, as the kernel does for a task that ends with this status.
+    pub async fn close_all(self, status: i32) -> i32 {
+        let open = self.cache().files_of(self.id());
+        for number in open {
+            self.close_number(number).await;
+        }
+        status
     }
 
     /// Opens a file once more that was closed.

@@ -52,10 +52,7 @@ impl Task {
             && Some(moved.file) != moved.replaced
         {
             self.files().rename(&from, &to);
-            match self.format() {
-                Format::Ext4 => FileIo::of(self).on_ext4().rename(moved).await,
-                Format::Xfs => FileIo::of(self).on_xfs().rename(moved),
-            }
+            FileIo::of(self).rename(moved).await;
         }
         self.leave_directory();
         checked.map(drop)

@@ -106,7 +106,6 @@ impl Task {
     }
 
     /// Takes a file out of its directory. What is open stays until it is closed.
-    // Divergence: its blocks are free at once, also while it is open.
     pub async fn unlink(&self, path: &str) -> Result<(), Errno> {
         self.enter_kernel().await;
         self.compute(self.costs().system_call).await;

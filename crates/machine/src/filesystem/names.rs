@@ -4,7 +4,7 @@ use super::FileIo;
 use crate::file::Errno;
 use crate::tasks::Wait;
 use fs::Format;
-use fs::files::ROOT;
+use fs::files::{Move, ROOT};
 use std::future::poll_fn;
 use std::task::Poll;
 
@@ -24,19 +24,46 @@ impl FileIo<'_> {
     /// then, and what it has.
     pub async fn remove(&self, file: usize, directory: usize) {
         match self.format() {
-            Format::Ext4 => {
-                self.on_ext4().remove_name(file, directory).await;
-                self.unlock_directory();
-                self.on_ext4().give_inode_up(file).await;
-            }
-            Format::Xfs => {
-                self.on_xfs().remove_name(file, directory).await;
-                self.unlock_directory();
-            }
+            Format::Ext4 => self.on_ext4().remove_name(file, directory).await,
+            Format::Xfs => self.on_xfs().remove_name(file, directory),
+        }
+        self.unlock_directory();
+        self.lost_name(file).await;
+    }
+
+    /// A file or directory has another name. What had it before has none.
+    pub async fn rename(&self, moved: Move) {
+        match self.format() {
+            Format::Ext4 => self.on_ext4().rename(moved).await,
+            Format::Xfs => self.on_xfs().rename(moved),
+        }
+        if let Some(replaced) = moved.replaced {
+            self.lost_name(replaced).await;
         }
     }
 
-    /// Looks a name up, and makes the file if that is asked for.
+    /// A file has no name any more. What it has goes, or stays until nobody has it open.
+    async fn lost_name(&self, file: usize) {
+        let is_open = {
+            let mut files = self.files();
+            let inode = files.inode(file);
+            inode.is_unlinked = true;
+            inode.opens > 0
+        };
+        if !is_open {
+            self.give_inode_up(file).await;
+        }
+    }
+
+    /// What a file without name has goes.
+    pub async fn give_inode_up(&self, file: usize) {
+        match self.format() {
+            Format::Ext4 => self.on_ext4().give_inode_up(file).await,
+            Format::Xfs => self.on_xfs().give_inode_up(file).await,
+        }
+    }
+
+    /// Looks a name up to open the file, and makes it if that is asked for.
     pub async fn look_up(&self, name: &str, wanted: Wanted) -> Result<usize, Errno> {
         let format = self.format();
         self.lock_directory().await;
@@ -53,6 +80,7 @@ impl FileIo<'_> {
         };
         self.unlock_directory();
         let file = found?;
+        self.files().inode(file).opens += 1;
         if wanted.truncates {
             self.lock_contents(file).await;
             // ext4 does so with an empty one too (observed on 6.1 and 7.3).

@@ -87,19 +87,26 @@ impl Machine {
         next
     }
 
-    /// Lets a program go on until it waits for something, or exits.
+    /// Lets a program go on until it waits for something, or exits. What is left of it then is to
+    /// close files that have no name.
     fn poll(&mut self, task: ContextId) {
-        let place = &mut self.programs[task.0 as usize];
-        let program = place.as_mut().expect("a task that runs has a program");
-        let status = if self.world.borrow().must_exit(task) {
-            KILLED
-        } else {
-            match program.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-                Poll::Pending => return,
-                Poll::Ready(status) => status,
+        let status = loop {
+            let place = &mut self.programs[task.0 as usize];
+            let program = place.as_mut().expect("a task that runs has a program");
+            let status = if self.world.borrow().must_exit(task) {
+                KILLED
+            } else {
+                match program.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                    Poll::Pending => return,
+                    Poll::Ready(status) => status,
+                }
+            };
+            if !self.world.borrow_mut().begin_exit(task) {
+                break status;
             }
+            *place = Some(Box::pin(Task::new(self.world.clone(), task).close_all(status)));
         };
-        *place = None;
+        self.programs[task.0 as usize] = None;
         self.world.borrow_mut().exit(task, status);
     }
 

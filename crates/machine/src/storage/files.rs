@@ -41,20 +41,32 @@ impl Storage {
         self.format() == Some(Format::Xfs) && size > self.files().inode(file).disk_size
     }
 
+    /// The file that is open under a number; none if that is the disk.
+    fn file_of(&self, number: usize) -> Option<usize> {
+        let first_page = self.cache.first_page_of(number);
+        (first_page > 0).then_some((first_page / FILE_PAGES) as usize)
+    }
+
+    /// Whether what is open under a number is a file without name.
+    pub fn is_unlinked(&mut self, number: usize) -> bool {
+        self.file_of(number).is_some_and(|file| self.files().inode(file).is_unlinked)
+    }
+
     /// An open file, of this number, is closed. What was kept for a file goes with the last one who
-    /// could write it.
-    pub fn close_file(&mut self, number: usize) {
-        let Some((first_page, wrote)) = self.cache.close(number) else { return };
-        if first_page == 0 {
-            return;
-        }
-        let index = (first_page / FILE_PAGES) as usize;
+    /// could write it. Answers with the file if it has no name and nobody has it open.
+    pub fn close_file(&mut self, number: usize) -> Option<usize> {
+        let index = self.file_of(number);
+        let wrote = self.cache.close(number)?;
+        let index = index?;
         let inode = self.files().inode(index);
+        inode.opens -= 1;
         inode.writers -= u32::from(wrote);
+        let is_left = inode.is_unlinked && inode.opens == 0;
         let is_last = wrote && inode.writers == 0;
         if let Some(fs) = self.fs.as_mut().filter(|_| is_last) {
             fs.last_writer_gone(index);
         }
+        is_left.then_some(index)
     }
 
     /// A task of a group makes a page of a file dirty in a tick; the answer is whether it was

@@ -54,6 +54,17 @@ impl World {
         std::mem::take(&mut self.spawned)
     }
 
+    /// A task is about to exit; the answer is whether it has a file open that has no name. If so it
+    /// is in the kernel to close it.
+    pub fn begin_exit(&mut self, context: ContextId) -> bool {
+        let open = self.storage.cache().files_of(context);
+        let holds = open.into_iter().any(|number| self.storage.is_unlinked(number));
+        if holds {
+            self.cpus.set_in_call(context, true);
+        }
+        holds
+    }
+
     /// A task exits.
     pub fn exit(&mut self, context: ContextId, status: i32) {
         self.storage.cache_mut().task_ended();

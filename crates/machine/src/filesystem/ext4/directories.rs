@@ -63,8 +63,8 @@ impl Ext4Io<'_> {
         world.ext4().add(name, inode)
     }
 
-    /// A file has another name; what had it before is gone, so what is to take its place is written
-    /// first (rule ext4-space-6).
+    /// A file has another name; what had it before has none, so what is to take its place is
+    /// written first (rule ext4-space-6).
     pub async fn rename(&self, moved: Move) {
         let writes_first = {
             let files = self.files();
@@ -95,9 +95,6 @@ impl Ext4Io<'_> {
         }
         self.ext4().inode(moved.file).changed_in = handle.transaction;
         self.end_handle(handle);
-        if let Some(replaced) = moved.replaced {
-            self.give_inode_up(replaced).await;
-        }
     }
 
     /// The name of a file or directory goes; until it has lost its blocks it is on the list of

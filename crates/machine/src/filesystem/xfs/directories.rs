@@ -2,7 +2,6 @@
 
 use super::XfsIo;
 use crate::file::Errno;
-use fs::all_pages;
 use fs::files::Move;
 
 /// When so many files have lost their names the worker takes them away at once, before who removes
@@ -22,29 +21,30 @@ impl XfsIo<'_> {
         Ok(self.xfs().add_directory(name, within, (number, group), now))
     }
 
-    /// A file has another name; what had it before is gone.
+    /// A file has another name; what had it before has none.
     pub fn rename(&self, moved: Move) {
         let now = self.tick();
-        let has_replaced = self.xfs().rename(moved, now);
-        if has_replaced {
-            self.wake_inactivator();
-        }
+        self.xfs().rename(moved, now);
     }
 
-    /// The name of a file or directory goes. What it has goes later: a worker sees to that.
-    pub async fn remove_name(&self, file: usize, directory: usize) {
-        self.cache().discard(all_pages(file));
+    /// The name of a file or directory goes.
+    pub fn remove_name(&self, file: usize, directory: usize) {
         let now = self.tick();
-        let unlinked = self.xfs().remove_name(file, directory, now);
-        self.wake_inactivator();
-        if unlinked >= MANY {
+        self.xfs().remove_name(file, directory, now);
+    }
+
+    /// A file that has no name any more loses its pages. What else it has goes later: a worker sees
+    /// to that.
+    pub async fn give_inode_up(&self, file: usize) {
+        self.drop_pages(file, 0).await;
+        let (removed, inactivator) = {
+            let mut fs = self.xfs();
+            (fs.note_removed(file), fs.inactivator())
+        };
+        self.notify(inactivator);
+        if removed >= MANY {
             self.take_unlinked_away().await;
         }
-    }
-
-    fn wake_inactivator(&self) {
-        let inactivator = self.xfs().inactivator();
-        self.notify(inactivator);
     }
 
     /// Files without a name lose what they have.

@@ -72,8 +72,8 @@ impl Files {
     }
 
     /// A file is left over by its visit, which was too short in a round for what became dirty
-    /// before that tick. If the file did, it goes on in the next round. Else it is the last of the dirty
-    /// ones: dirty from now on, if it was before the others.
+    /// before that tick. If the file did, it goes on in the next round. Else it is the last of the
+    /// dirty ones: dirty from now on, if it was before the others.
     // Observed on 6.12, writeback_queue_io and writeback_single_inode: what the rounds for too much
     // leave over is visited once when the flusher wakes for old files, though it is not old.
     pub fn leave_over(&mut self, file: usize, too_short: Option<u64>, now: u64) {

@@ -122,8 +122,9 @@ params::section! {
         waits_on_large_disk: u32 = Whole(0, 1024, "waits"),
         /// Milliseconds for which the first who waits for a lock of a file lets others be faster.
         map_patience: u64 = Whole(0, 1_000_000, "ms"),
-        /// sync(2) sleeps for another file system before it comes to that of the disk.
-        sync_waits_elsewhere: bool = Flag,
+        /// Milliseconds from the start of the jobs on in which another file system has something
+        /// dirty: the first sync(2) sleeps for it before it comes to the disk.
+        dirty_elsewhere: u64 = Whole(0, 1_000_000, "ms"),
     }
 }
 

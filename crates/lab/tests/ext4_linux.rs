@@ -97,6 +97,27 @@ fn a_copy_that_is_synced_writes_metadata_first_as_on_the_kernel() {
     );
 }
 
+fn pages_with_and_without_contents_go_in_their_order_as_on_the_kernel() {
+    let form = |at: &str| {
+        let (count, seek) = at.split_once('@').expect("pages and where");
+        format!("dd if=/dev/zero of=/mnt/a bs=4k count={count} seek={seek} conv=notrunc")
+    };
+    let written = |at: &str| format!("{},fsync", form(at));
+    let pieces = [written("2@0"), written("2@4"), written("1@7"), written("10@0")].join("; ");
+    let synced = [form("4@30"), "sync".into(), form("10@25"), "sync; sleep 1".into(), form("40@0")];
+    assert_same(&format!(
+        r#"
+        model = "nvme-plp"
+        fs = "ext4"
+        schedulers = ["none"]
+        [[job]]
+        name = "writer"
+        run = "fallocate -l 1M /mnt/a; sync; {pieces}; {}; sync"
+        "#,
+        synced.join("; ")
+    ));
+}
+
 fn main() -> std::process::ExitCode {
     testing::run(testing::tests![
         [KERNEL, BUSYBOX, FIO, MKFS_EXT4] =>
@@ -105,5 +126,6 @@ fn main() -> std::process::ExitCode {
             sync_after_a_copy_writes_data_journal_and_metadata_as_on_the_kernel,
             fio_makes_files_and_uses_them_as_on_the_kernel,
             a_copy_that_is_synced_writes_metadata_first_as_on_the_kernel,
+            pages_with_and_without_contents_go_in_their_order_as_on_the_kernel,
     ])
 }

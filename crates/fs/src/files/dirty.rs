@@ -5,14 +5,18 @@
 //! *later*, as its last visit was not long enough for all (rule flusher-3).
 
 use super::Files;
+use base::Instant;
 use block::{CgroupId, ContextId};
 use std::collections::BTreeMap;
 
 /// For what somebody wants everything to be written, and waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlushOf {
-    /// sync(2).
-    Sync,
+    /// sync(2), which may sleep for another file system before it comes to this one.
+    Sync {
+        /// Whether it does.
+        sleeps_before: bool,
+    },
     /// A write of XFS that found too little room: what becomes of pages that are not written yet
     /// may take less than was set aside (observed on 6.12).
     Room,
@@ -34,6 +38,8 @@ pub(super) struct Dirty {
     cursors: BTreeMap<usize, u64>,
     /// Who waits for the flusher of a group.
     syncs: Vec<(CgroupId, ContextId, FlushOf)>,
+    /// Until when another file system has something dirty, if sync(2) is not called.
+    elsewhere: Option<Instant>,
 }
 
 impl Files {
@@ -111,6 +117,16 @@ impl Files {
     /// The flusher goes on at a page of a file next time.
     pub fn set_cursor(&mut self, file: usize, page: u64) {
         self.dirty.cursors.insert(file, page);
+    }
+
+    /// Another file system has something dirty, which its flusher writes at that time.
+    pub fn note_dirty_elsewhere(&mut self, until: Instant) {
+        self.dirty.elsewhere = Some(until);
+    }
+
+    /// sync(2) is called; the answer is whether it finds something dirty elsewhere.
+    pub fn sync_elsewhere(&mut self, now: Instant) -> bool {
+        self.dirty.elsewhere.take().is_some_and(|until| now < until)
     }
 
     /// A task waits until the flusher of a group has written everything.

@@ -14,6 +14,7 @@ pub fn in_both_worlds(text: &str) -> Report {
     let mut experiment = Experiment::parse("test", text).unwrap();
     experiment.worlds = vec![World::Sim, World::Linux];
     experiment.seeds = vec![1];
+    experiment.watches_bios = true;
     matrix::run(Plan::new(experiment).unwrap(), None, 2, &|_| ()).unwrap()
 }
 
@@ -24,5 +25,7 @@ pub fn assert_same(text: &str) {
     assert!(!rows.is_empty());
     for row in rows {
         assert!(row.agreement.same_commands(), "{row:?}");
+        let [_, (bios, of), _] = row.alike;
+        assert_eq!(bios, of, "bios, with flags and task: {row:?}");
     }
 }

@@ -31,15 +31,15 @@ enum Why {
 
 /// What the flusher of a group does when it is awake.
 pub(super) async fn work(io: FileIo<'_>, group: CgroupId) {
-    let mut begins_softly = io.world().guest().files.sync_waits_elsewhere;
+    let mut was_asleep = true;
     let now = loop {
-        finish_syncs(io, group, begins_softly).await;
+        finish_syncs(io, group, was_asleep).await;
         let now = io.tick();
         write_background(io, group, now).await;
         if !is_awaited(io, group) {
             break now;
         }
-        begins_softly = false;
+        was_asleep = false;
     };
     let mut world = io.world();
     if world.storage().dirty_files(group, u64::MAX).is_empty() {
@@ -65,14 +65,16 @@ fn is_awaited(io: FileIo<'_>, group: CgroupId) -> bool {
 /// Does what a sync waits for, and what it asks for besides. A flusher that is asleep comes to the
 /// latter first if sync sleeps for another file system in between; one that is at work comes to it
 /// last. Observed on 6.1.192 and 6.12.117: writeback_queue, writeback_exec and writeback_start.
-async fn finish_syncs(io: FileIo<'_>, group: CgroupId, begins_softly: bool) {
+async fn finish_syncs(io: FileIo<'_>, group: CgroupId, was_asleep: bool) {
     let syncs = io.files().syncs_of(group);
     if syncs.is_empty() {
         return;
     }
-    let asks_for_more = syncs.iter().any(|it| it.1 == FlushOf::Sync);
+    let asks_for_more = syncs.iter().any(|it| it.1 != FlushOf::Room);
+    let sleeps_before = FlushOf::Sync { sleeps_before: true };
+    let begins_softly = was_asleep && syncs.iter().any(|it| it.1 == sleeps_before);
     let files = io.storage().dirty_files(group, u64::MAX);
-    if asks_for_more && begins_softly {
+    if begins_softly {
         write_once(io, group, files.clone()).await;
     }
     write_all(io, group, files).await;

@@ -10,7 +10,9 @@ use fs::{Format, key};
 impl FileIo<'_> {
     /// Writes everything that is dirty to the disk.
     pub async fn sync_all(&self) {
-        self.flush_all(FlushOf::Sync).await;
+        let now = self.now();
+        let sleeps_before = self.files().sync_elsewhere(now);
+        self.flush_all(FlushOf::Sync { sleeps_before }).await;
         match self.format() {
             Format::Ext4 => self.on_ext4().commit_all().await,
             Format::Xfs => self.on_xfs().force_all().await,

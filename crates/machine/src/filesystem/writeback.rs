@@ -29,12 +29,26 @@ impl Progress {
         self.written += pages.end - pages.start;
         self.end = pages.end;
     }
+
+    /// More was written.
+    pub fn add(&mut self, more: Progress) {
+        self.written += more.written;
+        self.end = more.end;
+    }
 }
 
 /// A bio to be: pages of a file and the first block on the disk.
 pub(super) struct Piece {
     pub pages: Range<u64>,
     pub start: u64,
+}
+
+impl Piece {
+    /// Whether it follows another in the file and on the disk.
+    pub fn follows(&self, other: &Piece) -> bool {
+        let length = other.pages.end - other.pages.start;
+        self.pages.start == other.pages.end && self.start == other.start + length
+    }
 }
 
 impl FileIo<'_> {
@@ -66,7 +80,7 @@ impl FileIo<'_> {
     ) -> Progress {
         let (mut from, mut progress) = (pages.start, Progress::default());
         while let Some(piece) =
-            self.next_mapped(file, from..pages.end, most - progress.written).await
+            self.next_mapped(file, from..pages.end, most - progress.written, flags).await
         {
             from = piece.pages.end;
             progress.note(&piece.pages);
@@ -79,43 +93,53 @@ impl FileIo<'_> {
         progress
     }
 
-    /// The next dirty pages that follow each other in the file and on the disk. Waits for those
-    /// that are being written.
-    async fn next_mapped(&self, file: usize, pages: Range<u64>, most: u64) -> Option<Piece> {
+    /// The first dirty page that can be written. Who must waits for one that is being written; the
+    /// flusher leaves it.
+    pub(super) async fn first_to_write(
+        &self,
+        file: usize,
+        pages: Range<u64>,
+        flags: Flags,
+    ) -> Option<u64> {
+        let mut from = key(file, pages.start);
+        loop {
+            let dirty = self.cache().next_dirty(from..key(file, pages.end))?;
+            if self.cache().is_locked(dirty) {
+                self.lock(dirty).await;
+            } else if !self.cache().is_written(dirty) {
+                return Some(dirty % FILE_PAGES);
+            } else if flags.intersects(Flags::SYNC) {
+                self.wait_until_written(dirty).await;
+            } else {
+                from = dirty + 1;
+            }
+        }
+    }
+
+    /// The next dirty pages whose blocks have contents, and that follow each other in the file and
+    /// on the disk.
+    pub(super) async fn next_mapped(
+        &self,
+        file: usize,
+        pages: Range<u64>,
+        most: u64,
+        flags: Flags,
+    ) -> Option<Piece> {
         let mut from = pages.start;
         loop {
-            let (first, extent) = {
-                let mut storage = self.storage();
-                let keys = key(file, from)..key(file, pages.end);
-                let first = storage.cache().next_dirty(keys)? % FILE_PAGES;
-                (first, storage.files().find_contents(file, first))
-            };
-            let Some(extent) = extent else {
+            let first = self.first_to_write(file, from..pages.end, flags).await?;
+            let Some(extent) = self.files().find_contents(file, first) else {
                 from = first + 1;
                 continue;
             };
-            if self.cache().is_locked(key(file, first)) {
-                self.lock(key(file, first)).await;
-                continue;
-            }
-            let mut end = first;
+            let cache = self.cache();
+            let may = |page: &u64| {
+                let page = key(file, *page);
+                cache.is_dirty(page) && !cache.is_locked(page) && !cache.is_written(page)
+            };
             let limit = first.saturating_add(extent.length.min(most)).min(pages.end);
-            while end < limit
-                && self.cache().is_dirty(key(file, end))
-                && !self.cache().is_locked(key(file, end))
-            {
-                if self.cache().is_written(key(file, end)) {
-                    if end > first {
-                        break;
-                    }
-                    self.wait_until_written(key(file, end)).await;
-                }
-                end += 1;
-            }
-            if end > first {
-                return Some(Piece { pages: first..end, start: extent.start });
-            }
-            from = first + 1;
+            let count = (first..limit).take_while(may).count() as u64;
+            return Some(Piece { pages: first..first + count, start: extent.start });
         }
     }
 

@@ -225,6 +225,7 @@ impl World {
         }
         let at = Instant::ZERO + self.start_delay;
         self.clock.schedule(at, AgendaItem::Start(self.preparation.jobs()));
+        self.note_dirty_elsewhere(at);
     }
 
     /// A job has ended: if it is the preparation, the others are to begin.
@@ -241,10 +242,19 @@ impl World {
             self.storage.cache_mut().keep_history();
         }
         self.clock.prolong(begins.since(Instant::ZERO));
+        self.note_dirty_elsewhere(begins);
         for number in 0..self.preparation.jobs() {
             let start = self.jobs[number].plan.as_ref().expect("it has not started").start;
             let at = begins + start.since(Instant::ZERO) + self.start_delay;
             self.clock.schedule(at, AgendaItem::Start(number));
+        }
+    }
+
+    /// Who starts the jobs has written to another file system.
+    fn note_dirty_elsewhere(&mut self, begins: Instant) {
+        let lasts = Duration::from_millis(self.guest.files.dirty_elsewhere);
+        if self.storage.has_files() {
+            self.storage.files().note_dirty_elsewhere(begins + lasts);
         }
     }
 

@@ -16,6 +16,11 @@ impl Xfs {
         self.log_writes.push((task, operation, buffer));
     }
 
+    /// Whether an operation of a task writes a log buffer.
+    pub fn is_log_write(&self, task: ContextId, operation: u64) -> bool {
+        self.log_writes.iter().any(|it| (it.0, it.1) == (task, operation))
+    }
+
     /// An operation of a task is done. If it wrote a log buffer, the answer is who waits for that.
     pub fn written_by(&mut self, task: ContextId, operation: u64) -> Option<Vec<ContextId>> {
         let is_it = |it: &(ContextId, u64, u64)| (it.0, it.1) == (task, operation);

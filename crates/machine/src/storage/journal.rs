@@ -6,6 +6,11 @@ use fs::FileSystem;
 use fs::ext4::journal::Expiry;
 
 impl Storage {
+    /// Whether an operation of a task writes a log buffer of XFS.
+    pub fn is_log_of_xfs(&self, owner: ContextId, operation: u64) -> bool {
+        matches!(&self.fs, Some(FileSystem::Xfs(fs)) if fs.is_log_write(owner, operation))
+    }
+
     /// The bios of an operation of a task are done: if they were those of journal or log, whoever
     /// waits to change metadata that were being logged goes on, even before that task.
     pub fn log_written(&mut self, owner: ContextId, operation: u64) -> Vec<Effect> {

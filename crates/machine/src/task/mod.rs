@@ -349,12 +349,14 @@ impl Task {
     }
 }
 
-/// The kernel worker that runs the queue whenever it is told to.
+/// The kernel worker that ends writes of XFS's log and runs the queue, whenever it is told to
+/// (kworker/0:1H).
 pub(crate) async fn worker(task: Task) -> i32 {
     loop {
         task.notified().await;
         {
             let mut world = task.world();
+            world.end_log_writes(task.id);
             let (now, cpu) = (world.clock().now(), world.cpus().core_of(task.id));
             world.queue().run(now, task.id, cpu);
         }

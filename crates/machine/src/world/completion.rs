@@ -79,11 +79,26 @@ impl World {
         }
         let Some(operation) = self.io.bio_done(owner, token) else { return };
         let is_finished_later = std::mem::take(&mut operation.is_finished_later);
+        if self.storage.is_log_of_xfs(owner, token) {
+            self.log_writes.push((owner, token));
+            return self.notify_by(by, self.storage.worker());
+        }
         let effects = self.storage.log_written(owner, token);
         self.apply(by, effects);
         match is_finished_later {
             true => self.leave_to_finisher(owner, token, by),
             false => self.operation_done(owner, token, by),
+        }
+    }
+
+    /// The worker sees to log buffers of XFS that are on the disk: who waits for them goes on.
+    // Observed on 6.12.117, sched_waking and sched_switch: the interrupt wakes kworker/0:1H, and
+    // who waits for the disk's only tag; kworker/0:1H wakes who waits for the log.
+    pub fn end_log_writes(&mut self, by: ContextId) {
+        for (owner, token) in std::mem::take(&mut self.log_writes) {
+            let effects = self.storage.log_written(owner, token);
+            self.apply(by, effects);
+            self.operation_done(owner, token, by);
         }
     }
 

@@ -76,6 +76,8 @@ pub(crate) struct World {
     timer_raised: bool,
     /// Tasks to wake when the interrupt that runs has run the queue (single queue).
     held_wakes: Vec<ContextId>,
+    /// Operations that wrote log buffers of XFS, which the queue's worker is to end.
+    log_writes: Vec<(ContextId, u64)>,
     /// The job that makes system calls without end.
     endless: Option<usize>,
     /// I/O calls that jobs may still make, if there is a limit.
@@ -144,6 +146,7 @@ impl World {
             statistics_due: None,
             timer_raised: false,
             held_wakes: Vec::new(),
+            log_writes: Vec::new(),
             endless: None,
             calls_left: owners.most_calls,
             accounts: Vec::new(),

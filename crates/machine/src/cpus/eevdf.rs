@@ -100,12 +100,14 @@ impl Eevdf {
         self.raise_floor();
     }
 
-    /// A task wakes, or is new.
-    pub fn wake(&mut self, now: Instant, context: ContextId, nice: i8) {
+    /// A task wakes, or `begins`: those of the kernel have slept since it was booted.
+    // Observed on 6.12.117, sched_switch: jbd2, woken by one dd, computes after another that woke
+    // before it.
+    pub fn wake(&mut self, now: Instant, context: ContextId, nice: i8, begins: bool) {
         self.account(now);
         let number = context.0 as usize;
         self.tasks.resize(self.tasks.len().max(number + 1), None);
-        let is_new = self.tasks[number].is_none();
+        let is_new = begins && self.tasks[number].is_none();
         self.tasks[number].get_or_insert_with(|| Runner::new(nice));
         match self.task(context).place {
             Place::Queued => panic!("task {} wakes and does not sleep", context.0),
@@ -283,8 +285,8 @@ mod tests {
     #[test]
     fn who_wakes_first_goes_first_among_equals() {
         let mut queue = queue();
-        queue.wake(at(0), SECOND, 0);
-        queue.wake(at(0), FIRST, 0);
+        queue.wake(at(0), SECOND, 0, true);
+        queue.wake(at(0), FIRST, 0, true);
         assert_eq!(queue.pick(at(0)), Some(SECOND));
         queue.sleep(at(0), false);
         assert_eq!(queue.pick(at(0)), Some(FIRST));
@@ -295,10 +297,10 @@ mod tests {
     #[test]
     fn an_urgent_task_goes_before_those_that_wait_and_does_not_stop_the_one_that_runs() {
         let mut queue = queue();
-        queue.wake(at(0), FIRST, 0);
+        queue.wake(at(0), FIRST, 0, true);
         assert_eq!(queue.pick(at(0)), Some(FIRST));
-        queue.wake(at(0), SECOND, 0);
-        queue.wake(at(0), URGENT, -20);
+        queue.wake(at(0), SECOND, 0, true);
+        queue.wake(at(0), URGENT, -20, true);
         assert!(!queue.must_switch());
         queue.sleep(at(0), false);
         assert_eq!(queue.pick(at(0)), Some(URGENT));
@@ -307,8 +309,8 @@ mod tests {
     #[test]
     fn who_runs_when_a_step_ends_lets_others_go_first() {
         let mut queue = queue();
-        queue.wake(at(0), FIRST, 0);
-        queue.wake(at(0), SECOND, 0);
+        queue.wake(at(0), FIRST, 0, true);
+        queue.wake(at(0), SECOND, 0, true);
         assert_eq!(queue.pick(at(0)), Some(FIRST));
         queue.account(at(1));
         assert!(queue.must_switch());
@@ -316,19 +318,19 @@ mod tests {
         // It has missed a step: it may sleep and still goes first when it is back.
         queue.sleep(at(1), false);
         assert_eq!(queue.pick(at(1)), Some(FIRST));
-        queue.wake(at(1), SECOND, 0);
+        queue.wake(at(1), SECOND, 0, true);
         assert!(queue.must_switch());
     }
 
     #[test]
     fn who_owes_time_stays_behind_after_a_sleep() {
         let mut queue = queue();
-        queue.wake(at(0), FIRST, 0);
-        queue.wake(at(0), SECOND, 0);
+        queue.wake(at(0), FIRST, 0, true);
+        queue.wake(at(0), SECOND, 0, true);
         assert_eq!(queue.pick(at(0)), Some(FIRST));
         queue.sleep(at(1), false);
         assert_eq!(queue.pick(at(1)), Some(SECOND));
-        queue.wake(at(1), FIRST, 0);
+        queue.wake(at(1), FIRST, 0, true);
         assert!(!queue.must_switch());
         queue.put_back();
         assert_eq!(queue.pick(at(1)), Some(SECOND));
@@ -338,20 +340,20 @@ mod tests {
     fn nothing_is_owed_or_missed_by_a_task_that_wakes_alone() {
         let mut queue = queue();
         for (task, until) in [(SECOND, 1), (FIRST, 3)] {
-            queue.wake(at(until - 1), task, 0);
+            queue.wake(at(until - 1), task, 0, true);
             assert_eq!(queue.pick(at(until - 1)), Some(task));
             queue.sleep(at(until), false);
         }
-        queue.wake(at(3), FIRST, 0);
-        queue.wake(at(3), SECOND, 0);
+        queue.wake(at(3), FIRST, 0, true);
+        queue.wake(at(3), SECOND, 0, true);
         assert_eq!(queue.pick(at(3)), Some(FIRST));
     }
 
     #[test]
     fn computing_is_shared_by_weight() {
         let mut queue = queue();
-        queue.wake(at(0), FIRST, 0);
-        queue.wake(at(0), SECOND, -5);
+        queue.wake(at(0), FIRST, 0, true);
+        queue.wake(at(0), SECOND, -5, true);
         let mut steps = [0u32; 2];
         for step in 1..=4_000 {
             let running = queue.pick(at(step - 1)).expect("both are runnable");

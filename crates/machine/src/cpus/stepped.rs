@@ -48,11 +48,11 @@ impl Stepped {
         either!(self, queue => queue.account(now));
     }
 
-    /// A task wakes, or is new; `begins`: it did not exist before.
+    /// A task wakes, or `begins`: those of the kernel have slept since it was booted.
     pub fn wake(&mut self, now: Instant, context: ContextId, nice: i8, begins: bool) {
         match self {
             Stepped::Fair(queue) => queue.wake(now, context, nice, begins),
-            Stepped::Deadlines(queue) => queue.wake(now, context, nice),
+            Stepped::Deadlines(queue) => queue.wake(now, context, nice, begins),
         }
     }
 

@@ -38,11 +38,13 @@ impl Ext4 {
             Leaf::Needed | Leaf::Cut => {
                 let places = self.places_of_leaves(file);
                 self.inodes[file].give_places(&places);
-                let mut changes = self.inodes[file].changed_leaves(true);
+                // Observed on 6.12: descriptor blocks in the journal.
+                let mut changes = Vec::new();
                 for place in places {
                     changes.extend(self.maps(place / GROUP));
                     changes.push(place);
                 }
+                changes.extend(self.inodes[file].changed_leaves(true));
                 changes
             }
             Leaf::Spare => {

@@ -510,14 +510,14 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_is_still_being_committed_comes_behind_the_others_in_the_next_log() {
+    fn blocks_that_are_still_being_committed_come_behind_the_others_the_last_one_first() {
         let mut journal = journal();
         change(&mut journal, &[30, 20]);
         journal.lock();
         journal.switch();
         let record = journal.record();
         journal.logged();
-        change(&mut journal, &[20, 10, 30]);
+        change(&mut journal, &[30, 10, 20]);
         journal.sealed(&record);
         journal.lock();
         journal.switch();
@@ -525,7 +525,7 @@ mod tests {
         for (task, block) in [(1, 10), (2, 20), (3, 30)] {
             journal.wait(ContextId(task), JournalWait::Logged(block));
         }
-        assert_eq!(journal.logged(), [1, 3, 2].map(ContextId));
+        assert_eq!(journal.logged(), [1, 2, 3].map(ContextId));
     }
 
     #[test]

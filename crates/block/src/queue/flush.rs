@@ -49,6 +49,16 @@ impl FlushMachine {
         self.pending_since = None;
         self.command = Some(command);
     }
+
+    /// Keeps the room of a list that is not needed any more.
+    pub fn reuse(&mut self, mut served: Vec<RequestId>) {
+        served.clear();
+        match self.command {
+            None => self.running = served,
+            Some(_) if self.pending.is_empty() => self.pending = served,
+            Some(_) => {}
+        }
+    }
 }
 
 #[cfg(test)]

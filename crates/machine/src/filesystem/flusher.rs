@@ -8,7 +8,10 @@
 use super::{FileIo, flush};
 use crate::pages::PageIo;
 use crate::task::Task;
+use crate::tasks::Wait;
 use block::{CgroupId, Flags, PlugFlush};
+use std::future::poll_fn;
+use std::task::Poll;
 
 /// What made the flusher write.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -22,21 +25,7 @@ enum Work {
 /// What the flusher of a group does.
 pub(crate) async fn run(task: Task, group: CgroupId) -> i32 {
     loop {
-        let (wakes, asked, now) = {
-            let mut world = task.world();
-            let writeback = world.cache().writeback_of(group);
-            (writeback.wakes, writeback.is_asked, world.tick())
-        };
-        if !asked && wakes.is_none_or(|wakes| wakes > now) {
-            match wakes {
-                Some(tick) => {
-                    let at = task.world().start_of_tick(tick);
-                    task.notified_until(at).await;
-                }
-                None => task.notified().await,
-            }
-            continue;
-        }
+        wait_for_due(&task, group).await;
         task.cache().writeback_of(group).wakes = None;
         let has_files = task.storage().has_files();
         match has_files {
@@ -44,6 +33,21 @@ pub(crate) async fn run(task: Task, group: CgroupId) -> i32 {
             false => work(PageIo::of(&task)).await,
         }
     }
+}
+
+/// Sleeps until it is time to look, or somebody wants something written.
+async fn wait_for_due(task: &Task, group: CgroupId) {
+    poll_fn(|_| {
+        let mut world = task.world();
+        world.clock().cancel_alarm(task.id());
+        world.tasks().take_permit(task.id());
+        if world.flusher_is_due(group) {
+            return Poll::Ready(());
+        }
+        world.arm_flusher(group, task.id());
+        task.wait(&mut world, Wait::Notification)
+    })
+    .await;
 }
 
 /// What it does when it is awake, on a disk without files, where there is only the root's.

@@ -29,7 +29,28 @@ impl World {
     pub fn wake_flusher(&mut self, group: CgroupId) {
         let known = self.storage.flusher(group);
         let flusher = known.unwrap_or_else(|| self.spawn_flusher(group));
-        self.notify(flusher);
+        if self.flusher_is_due(group) {
+            self.notify(flusher);
+        } else if self.tasks.wait(flusher) == Wait::Notification {
+            self.arm_flusher(group, flusher);
+        }
+    }
+
+    /// Whether it is time for the flusher of a group to look, or somebody wants it to write.
+    pub fn flusher_is_due(&mut self, group: CgroupId) -> bool {
+        let now = self.tick();
+        let writeback = self.storage.cache_mut().writeback_of(group);
+        writeback.is_asked || writeback.wakes.is_some_and(|wakes| wakes <= now)
+    }
+
+    /// A flusher that sleeps wakes when it is time to look. Whoever makes something dirty sets the
+    /// timer and does not wake it.
+    pub fn arm_flusher(&mut self, group: CgroupId, flusher: ContextId) {
+        let wakes = self.storage.cache_mut().writeback_of(group).wakes;
+        if let Some(tick) = wakes.filter(|_| !self.clock.has_alarm(flusher)) {
+            let at = self.start_of_tick(tick);
+            self.clock.set_alarm(flusher, at);
+        }
     }
 
     fn spawn_flusher(&mut self, group: CgroupId) -> ContextId {

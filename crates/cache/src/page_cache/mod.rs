@@ -421,6 +421,12 @@ impl PageCache {
         self.locked.get_mut(&page).expect("it is locked").push(task);
     }
 
+    /// Locks a page that nobody has locked.
+    pub fn hold(&mut self, page: u64) {
+        let before = self.locked.insert(page, Vec::new());
+        assert!(before.is_none(), "it is locked");
+    }
+
     /// Locks the first dirty page of some, unless somebody has it or writes it; the answer is
     /// which.
     pub fn hold_dirty(&mut self, pages: Range<u64>) -> Option<u64> {

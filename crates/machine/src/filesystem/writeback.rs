@@ -109,7 +109,7 @@ impl FileIo<'_> {
             } else if !self.cache().is_written(dirty) {
                 return Some(dirty % FILE_PAGES);
             } else if flags.intersects(Flags::SYNC) {
-                self.wait_until_written(dirty).await;
+                self.wait_for_writeback(dirty).await;
             } else {
                 from = dirty + 1;
             }

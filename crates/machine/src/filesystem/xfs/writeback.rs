@@ -73,7 +73,7 @@ impl XfsIo<'_> {
                     return false;
                 }
             }
-            self.wait_until_written(page).await;
+            self.wait_for_writeback(page).await;
         }
     }
 

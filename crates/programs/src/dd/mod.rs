@@ -72,9 +72,6 @@ impl Program for Dd {
 impl Dd {
     /// Does it all; the answer is the exit status.
     async fn work(self, task: Task) -> i32 {
-        // It looks when it begins and, if it is to say how fast it was, at the end.
-        task.look_at_clock(1).await;
-        let started = task.now();
         let opened = match open(&task, &self.input, self.input_flags, Creation::READ).await {
             Ok(input) => self.open_output(&task).await.map(|output| (input, output)),
             Err(message) => Err(message),
@@ -86,6 +83,10 @@ impl Dd {
                 return FAILED;
             }
         };
+        // It looks when its files are open and, if it is to say how fast it was, at the end.
+        // Observed on 6.12.117: who makes a file by dd is a look behind who makes it by touch.
+        task.look_at_clock(1).await;
+        let started = task.now();
         let (read_at, write_at) = (self.skip, self.seek);
         let counts = Counts::default();
         let dd = self;

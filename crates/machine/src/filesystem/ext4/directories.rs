@@ -52,8 +52,6 @@ impl Ext4Io<'_> {
         }
         let transaction = handle.transaction;
         self.end_handle(handle);
-        // The inode notes when it was made. // measured
-        self.compute(self.costs().kernel_clock).await;
         let mut world = self.world();
         let now = world.tick();
         let mut inode = Inode::new(number, transaction, now);

@@ -28,8 +28,6 @@ impl Ext4Io<'_> {
         self.change_directory(directory).await;
         let transaction = handle.transaction;
         self.end_handle(handle);
-        // The inode notes when it was made. // measured
-        self.compute(self.costs().kernel_clock).await;
         let mut world = self.world();
         let now = world.tick();
         world.ext4().add(name, Inode::new(number, transaction, now))

@@ -15,8 +15,6 @@ impl XfsIo<'_> {
         let group = self.xfs().next_directory_group();
         let number = self.take_inode(group).await?;
         self.make_room_for_name(name, within).await;
-        // The inode notes when it was made. // measured
-        self.compute(self.costs().kernel_clock).await;
         let now = self.tick();
         Ok(self.xfs().add_directory(name, within, (number, group), now))
     }

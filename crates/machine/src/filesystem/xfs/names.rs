@@ -16,8 +16,6 @@ impl XfsIo<'_> {
         };
         let number = self.take_inode(group).await?;
         self.make_room_for_name(name, directory).await;
-        // The inode notes when it was made. // measured
-        self.compute(self.costs().kernel_clock).await;
         let now = self.tick();
         Ok(self.xfs().add_file(name, number, group, now))
     }

@@ -80,7 +80,7 @@ impl World {
         let Some(operation) = self.io.bio_done(owner, token) else { return };
         let is_finished_later = std::mem::take(&mut operation.is_finished_later);
         if self.storage.is_log_of_xfs(owner, token) {
-            self.log_writes.push((owner, token));
+            self.log_writes.push((owner, token, by));
             return self.notify_by(by, self.storage.worker());
         }
         let effects = self.storage.log_written(owner, token);
@@ -95,11 +95,15 @@ impl World {
     // Observed on 6.12.117, sched_waking and sched_switch: the interrupt wakes kworker/0:1H, and
     // who waits for the disk's only tag; kworker/0:1H wakes who waits for the log.
     pub fn end_log_writes(&mut self, by: ContextId) {
-        for (owner, token) in std::mem::take(&mut self.log_writes) {
+        let worker = self.acting;
+        for (owner, token, interrupt) in std::mem::take(&mut self.log_writes) {
+            // The worker passes on what the disk has done: nobody has waited for it.
+            self.acting = Some(interrupt);
             let effects = self.storage.log_written(owner, token);
             self.apply(by, effects);
             self.operation_done(owner, token, by);
         }
+        self.acting = worker;
     }
 
     /// Nothing of an operation is under way any more.

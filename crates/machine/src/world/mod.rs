@@ -76,8 +76,9 @@ pub(crate) struct World {
     timer_raised: bool,
     /// Tasks to wake when the interrupt that runs has run the queue (single queue).
     held_wakes: Vec<ContextId>,
-    /// Operations that wrote log buffers of XFS, which the queue's worker is to end.
-    log_writes: Vec<(ContextId, u64)>,
+    /// Operations that wrote log buffers of XFS, which the queue's worker is to end, and the
+    /// interrupts that told of them.
+    log_writes: Vec<(ContextId, u64, ContextId)>,
     /// The job that makes system calls without end.
     endless: Option<usize>,
     /// I/O calls that jobs may still make, if there is a limit.

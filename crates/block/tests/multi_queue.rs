@@ -316,6 +316,25 @@ fn a_flush_command_comes_before_the_data_it_protects() {
 }
 
 #[test]
+fn the_next_flush_begins_before_data_of_requests_behind_the_first_that_was_served() {
+    let facts = Facts { volatile_cache: true, ..virtio() };
+    let ops = |bench: &Bench| bench.device.iter().map(|it| it.op).collect::<Vec<_>>();
+    let mut bench = Bench::multi(Version::V6_12, facts);
+    bench.write(1, 0, 0, Flags::PREFLUSH);
+    bench.write(2, 0, 0, Flags::PREFLUSH);
+    bench.write(3, 100, 8, Flags::PREFLUSH);
+    bench.complete(0);
+    // This one serves 2 and 3.
+    assert_eq!(ops(&bench), [CommandOp::Flush]);
+    bench.write(4, 0, 0, Flags::PREFLUSH);
+    bench.complete(0);
+    assert_eq!(ops(&bench), [CommandOp::Flush, CommandOp::Write]);
+    bench.complete_all();
+    assert_eq!(bench.done, [1, 2, 4, 3]);
+    bench.queue.assert_drained();
+}
+
+#[test]
 fn data_that_follow_a_flush_are_inserted_by_the_worker() {
     let facts = Facts { volatile_cache: true, queue_depth: 1, ..virtio() };
     let mut bench = Bench::multi(Version::V6_12, facts);

@@ -86,8 +86,10 @@ params::section! {
         /// Work that the kernel put off goes before the main process, which has looked for a file,
         /// until so many processes have ended.
         disturbed_until: u32 = Whole(0, 1_000_000, "processes"),
-        /// Looks at the clock for each file that is made.
+        /// Looks at the clock before each file that is made.
         looks_per_file: u32 = LOOKS,
+        /// Looks at the clock behind each file that is made.
+        looks_behind_file: u32 = LOOKS,
         /// Looks at the directory for each job with files.
         paths_per_job: u32 = FILES,
         /// The same for each file of a job, before any of them is made.

@@ -295,6 +295,16 @@ mod tests {
     }
 
     #[test]
+    fn a_new_task_goes_first_and_one_of_the_kernel_in_its_turn() {
+        for (begins, next) in [(true, SECOND), (false, FIRST)] {
+            let mut queue = queue();
+            queue.wake(at(0), FIRST, 0, false);
+            queue.wake(at(0), SECOND, 0, begins);
+            assert_eq!(queue.pick(at(0)), Some(next));
+        }
+    }
+
+    #[test]
     fn an_urgent_task_goes_before_those_that_wait_and_does_not_stop_the_one_that_runs() {
         let mut queue = queue();
         queue.wake(at(0), FIRST, 0, true);

@@ -338,24 +338,22 @@ impl FileIo<'_> {
     }
 
     /// Pages of a file from one on go: first those that nobody writes, then those that are being
-    /// written, when they have been. Who submits one keeps it locked until it waits for it, and so
-    /// goes on first.
+    /// written, when they have been. Whoever submits a page waits for it as soon as he has unlocked
+    /// it, and so goes on first.
     // Observed on 6.12: one dd truncates the file that another writes with O_SYNC on ext4, or of
     // which it syncs the first page on XFS, and no other.
     pub(super) async fn drop_pages(&self, file: usize, first: u64) {
         let pages = key(file, first)..all_pages(file).end;
         self.cache().discard(pages.clone());
         let mut from = pages.start;
-        while let Some(page) = self.next_being_written(from..pages.end) {
+        loop {
+            let next = self.cache().next_written(from..pages.end);
+            let Some(page) = next else { break };
             self.lock(page).await;
             self.wait_until_written(page).await;
             from = page + 1;
         }
         self.cache().discard(pages);
-    }
-
-    fn next_being_written(&self, pages: Range<u64>) -> Option<u64> {
-        self.cache().next_written(pages)
     }
 
     /// What a file that was made empty has got since is written when it is closed; on XFS if some

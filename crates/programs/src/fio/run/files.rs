@@ -86,6 +86,7 @@ impl Files {
             if slot.size.wanted > there.unwrap_or(0) || appends(job) {
                 task.look_at_clock(habits.looks_per_file).await;
                 make(task, job, slot, there).await.map_err(failed)?;
+                task.look_at_clock(habits.looks_behind_file).await;
                 makes = true;
             }
         }
@@ -230,8 +231,6 @@ async fn make(task: &Task, job: &Job, slot: &Slot, there: Option<u64>) -> Result
     }
     task.forget(&file, there.unwrap_or(0)..size).await;
     task.close(&file).await;
-    // Observed on 6.12.117: its first write comes a look later than the calls account for.
-    task.look_at_clock(1).await;
     Ok(())
 }
 

@@ -76,6 +76,21 @@ fn dd_fails_as_it_does_on_linux() {
         (status, messages[0].as_str()),
         (1, "dd: failed to open '/dev/zero': Invalid argument")
     );
+    for (line, failed) in [
+        ("if=/dev/sda of=/dev/null bs=1M skip=1025", "cannot skip"),
+        ("if=/dev/zero of=/dev/sda bs=1M seek=1025", "cannot seek"),
+    ] {
+        let (status, messages) = run(&format!("dd {line}"));
+        assert_eq!(status, 1);
+        assert_eq!(messages[0], format!("dd: /dev/sda: {failed}: Invalid argument"));
+    }
+}
+
+#[test]
+fn what_was_asked_to_be_durable_is_so_after_a_failure_too() {
+    let line = "dd if=/dev/zero of=/dev/sda bs=1M seek=1023 oflag=direct conv=fdatasync";
+    let flushes = queued("6.18", "none", line).iter().filter(|(.., sectors)| *sectors == 0).count();
+    assert_eq!(flushes, 1);
 }
 
 #[test]

@@ -129,6 +129,7 @@ impl Dd {
 impl Copy {
     /// Copies until the count is reached, the input ends or something fails.
     async fn all(&mut self) -> Result<(), String> {
+        self.find_places()?;
         while let Some(length) = self.next_length() {
             let read = self.task.pread(&self.input, self.read_at, length).await;
             let read = read.map_err(|e| self.failure("reading", &self.dd.input, e))?;
@@ -198,17 +199,31 @@ impl Copy {
         Ok(())
     }
 
-    /// Makes the output durable if asked, prints the closing lines.
+    /// Goes to where reading and writing begin; beyond the end of a disk that fails.
+    fn find_places(&self) -> Result<(), String> {
+        let is_beyond = |file: &File, at| file.is_disk() && at > self.task.size(file);
+        let failed = |name, what| format!("dd: {name}: cannot {what}: {}", Errno::Einval);
+        if is_beyond(&self.input, self.read_at) {
+            return Err(failed(&self.dd.input, "skip"));
+        }
+        if is_beyond(&self.output, self.write_at) {
+            return Err(failed(&self.dd.output, "seek"));
+        }
+        Ok(())
+    }
+
+    /// Makes the output durable if asked, also after a failure (strace of dd 9.1), and prints the
+    /// closing lines.
     async fn close(self, result: Result<(), String>) -> i32 {
         let mut complaint = result.err();
-        if complaint.is_none() && self.dd.syncs != Syncs::Nothing {
+        if self.dd.syncs != Syncs::Nothing {
             let name = quote(&self.dd.output);
             let failed = |errno| format!("dd: fsync failed for {name}: {errno}");
             let synced = match self.dd.syncs {
                 Syncs::Data => self.task.fdatasync(&self.output).await,
                 _ => self.task.fsync(&self.output).await,
             };
-            complaint = synced.err().map(failed);
+            complaint = complaint.or(synced.err().map(failed));
         }
         self.task.close(&self.input).await;
         self.task.close(&self.output).await;

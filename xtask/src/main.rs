@@ -10,6 +10,7 @@ mod layers;
 mod outcomes;
 mod random;
 mod sequence;
+mod throttling;
 mod tidy;
 mod whole;
 
@@ -43,12 +44,17 @@ type Outcome = Result<ExitCode, Box<dyn Error>>;
 /// A command: its name, what it is for, and what does it.
 type Row = (&'static str, &'static str, fn(Vec<String>) -> Outcome);
 
-const COMMANDS: [Row; 13] = [
+const COMMANDS: [Row; 14] = [
     ("fidelity", "the simulator against the kernel: the suite in fidelity/", fidelity::main),
     ("random", "the simulator against the kernel: experiments made up at random", random::main),
     ("whole", "random experiments of any kind in the simulator: each ends", whole::main),
     ("sequence", "the simulator against the kernel: one experiment, each command", sequence::main),
     ("layers", "the simulator against the kernel: where requests spend their time", layers::main),
+    (
+        "throttling",
+        "the simulator against the kernel: what writeback throttling tells",
+        throttling::main,
+    ),
     ("outcomes", "the simulator against recordings of a real 4.19", outcomes::main),
     ("conform-linux", "schedulers against the kernel in virtual time", conform_linux::main),
     ("determinism", "the kernel in virtual time against itself, in trouble", determinism::main),

@@ -60,6 +60,22 @@ fn sync_after_a_copy_writes_data_journal_and_metadata_as_on_the_kernel() {
     );
 }
 
+fn who_commits_after_drop_caches_reads_where_the_log_lies_as_on_the_kernel() {
+    assert_same(
+        r#"
+        fs = "ext4"
+        memory = "256 MiB"
+        schedulers = ["none"]
+        setup = ["dd if=/dev/zero of=/mnt/a bs=1M count=4", "sync", "drop_caches"]
+        [[job]]
+        name = "dd"
+        run = "dd if=/dev/zero of=/mnt/a bs=64k count=16 conv=fsync,notrunc"
+        [axes]
+        model = ["hdd-7200-sata", "ssd-sata-m4"]
+        "#,
+    );
+}
+
 fn fio_makes_files_and_uses_them_as_on_the_kernel() {
     assert_same(
         r#"
@@ -124,6 +140,7 @@ fn main() -> std::process::ExitCode {
             mount_options_and_the_write_cache_count_as_on_the_kernel,
             two_appenders_and_an_appender_beside_a_bulk_writer_take_turns_as_on_the_kernel,
             sync_after_a_copy_writes_data_journal_and_metadata_as_on_the_kernel,
+            who_commits_after_drop_caches_reads_where_the_log_lies_as_on_the_kernel,
             fio_makes_files_and_uses_them_as_on_the_kernel,
             a_copy_that_is_synced_writes_metadata_first_as_on_the_kernel,
             pages_with_and_without_contents_go_in_their_order_as_on_the_kernel,

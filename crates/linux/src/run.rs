@@ -49,7 +49,7 @@ pub struct Guest<'a> {
     pub kernel: &'a Kernel,
     /// The root directory.
     pub root: &'a Root,
-    /// Its memory. Whatever is not used is not taken from the host.
+    /// Its memory, besides what a recording takes. Whatever is not used is not taken from the host.
     pub memory: Bytes,
     /// Its disks: `vda`, `vdb`, …
     pub disks: Vec<Disk>,
@@ -243,7 +243,8 @@ impl Guest<'_> {
     fn drive(self, directory: &Path, terminal: &Terminal) -> Result<Ended, RunError> {
         let _pinned = Pinned::to(self.core)?;
         let clock = listen(directory, "clock")?;
-        let mut arguments = self.arguments();
+        let memory = Bytes(self.memory.0 + self.script.trace.memory().0);
+        let mut arguments = self.arguments(memory);
         if matches!(terminal, Terminal::Callers) {
             // What the kernel has to say would stand between what the shell says.
             arguments.push("loglevel=0".to_string());
@@ -255,7 +256,7 @@ impl Guest<'_> {
             disks.push(Attached::new(Drive::new(number, name, device, contents), listener));
         }
         let binary = &self.kernel.binary;
-        let process = Process::start(binary, &arguments, self.memory, directory, terminal)?;
+        let process = Process::start(binary, &arguments, memory, directory, terminal)?;
         let farewell = Farewell::in_directory(&directory.join("guest"));
         let controller =
             Controller::new(process, clock, disks, self.protocol, self.watchdog, farewell);
@@ -267,8 +268,8 @@ impl Guest<'_> {
 
     /// The kernel's command line (section 2 of the findings). It feeds the kernel's random
     /// numbers, so nothing in it may depend on the host.
-    fn arguments(&self) -> Vec<String> {
-        let mut words = vec![format!("mem={}M", self.memory.0 >> 20)];
+    fn arguments(&self, memory: Bytes) -> Vec<String> {
+        let mut words = vec![format!("mem={}M", memory.0 >> 20)];
         words.extend(FIXED_ARGUMENTS.map(String::from));
         for number in 0..self.disks.len() {
             // 2 is a block device.

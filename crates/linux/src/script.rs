@@ -131,6 +131,19 @@ pub enum Trace {
     Free(Recording),
 }
 
+impl Trace {
+    /// What its buffers take: a guest gets that much more, so what runs in it finds its own memory.
+    pub(crate) fn memory(self) -> Bytes {
+        match self {
+            Trace::Off => Bytes(0),
+            Trace::Perturbing(it) | Trace::Free(it) => {
+                let priorities = if it.priorities { it.room_for_priorities().0 } else { 0 };
+                Bytes((it.buffer.0 + priorities).next_multiple_of(1 << 20))
+            }
+        }
+    }
+}
+
 /// What is recorded and how much room there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recording {
@@ -150,6 +163,13 @@ impl Default for Recording {
     /// 64 MiB, with cgroups, without priorities and runs.
     fn default() -> Self {
         Recording { buffer: Bytes(64 << 20), cgroups: true, priorities: false, runs: false }
+    }
+}
+
+impl Recording {
+    /// Room for the lines that tell the priority of each insertion.
+    fn room_for_priorities(self) -> Bytes {
+        Bytes(self.buffer.0 / 4)
     }
 }
 
@@ -317,7 +337,8 @@ impl Script {
                 write_setting(text, &directory, &Setting::new(file, value));
             };
             write("trace_clock", self.free_clock());
-            write("buffer_size_kb", &recording.buffer.0.div_ceil(4096).to_string());
+            let room = recording.room_for_priorities().0.div_ceil(1024);
+            write("buffer_size_kb", &room.to_string());
             write("events/block/block_rq_insert/enable", "1");
         }
         if recording.runs {
@@ -337,6 +358,9 @@ impl Script {
     fn stop_recording(&self, text: &mut String) {
         let (Trace::Perturbing(recording) | Trace::Free(recording)) = self.trace else { return };
         line(text, format_args!("echo 0 >{TRACING}/tracing_on"));
+        if recording.priorities {
+            line(text, format_args!("echo 0 >{TRACING}/instances/priorities/tracing_on"));
+        }
         // Whoever reads the pages waits for more when they are all read.
         let pages = format!("{TRACING}/per_cpu/cpu0/trace_pipe_raw");
         line(text, format_args!("cat {pages} >/guest/{} &", left::TRACE));

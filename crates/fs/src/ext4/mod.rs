@@ -71,10 +71,11 @@ impl Ext4 {
             space: Space::new(layout.clone(), facts.rotational)
                 .going_by_known(Rules::of(kernel).goes_by_known),
             delayed: Delayed::default(),
+            // The log was looked at when it was mounted.
+            known: layout.journal_map().into_iter().collect(),
             layout,
             next_inodes: BTreeMap::new(),
             free_inodes: BTreeSet::new(),
-            known: BTreeSet::new(),
             notes_mount: true,
             committer: ContextId(0),
         }
@@ -103,6 +104,16 @@ impl Ext4 {
     /// A block of metadata is known from now on; the answer is whether it was not.
     pub fn learn(&mut self, block: u64) -> bool {
         self.known.insert(block)
+    }
+
+    /// The block that must be known before something is written to the log, if there is one.
+    pub fn journal_map(&self) -> Option<u64> {
+        self.layout.journal_map()
+    }
+
+    /// Nobody knows any more where the log lies. The answer is the block that says so.
+    pub fn forget_journal_map(&mut self) -> Option<u64> {
+        self.journal_map().filter(|block| self.known.remove(block))
     }
 
     /// A handle changes a block of metadata.

@@ -67,6 +67,7 @@ impl Ext4Io<'_> {
         tell(Some(CommitPhase::Flushing));
         self.submit_ordered().await;
         tell(Some(CommitPhase::Logging));
+        self.read_journal_map().await;
         let (record, flags) = {
             let mut fs = self.ext4();
             (fs.journal.record(), fs.rules().journal_flags)

@@ -84,11 +84,24 @@ impl Ext4Io<'_> {
 
     /// Reads a block of metadata that is not known yet.
     pub(super) async fn read_metadata(&self, block: u64) {
+        self.read_block(block, Flags::META.with(Flags::PRIO)).await;
+    }
+
+    /// Reads the block that says where the log lies, if it is not known (observed on 6.12: without
+    /// flags).
+    pub(super) async fn read_journal_map(&self) {
+        let map = self.ext4().journal_map();
+        if let Some(block) = map {
+            self.read_block(block, Flags::NONE).await;
+        }
+    }
+
+    async fn read_block(&self, block: u64, flags: Flags) {
         let is_new = self.ext4().learn(block);
         if !is_new || self.cache().holds(block) {
             return;
         }
-        self.read_alone(block, Flags::META.with(Flags::PRIO)).await;
+        self.read_alone(block, flags).await;
         self.wait_for_page(block).await;
     }
 

@@ -1,9 +1,9 @@
 //! What writeback throttling tells of itself, the simulator against the kernel: its tracepoints in
 //! recordings of both worlds.
 //!
-//! `throttling [--kernel NAME] [FILE …]`: each experiment, or with none a reader beside `cp` of more
-//! than the memory on four disks under four schedulers, is recorded in both worlds. Of the events
-//! wbt_timer, wbt_lat, wbt_stat and wbt_step count the kind, the status and the step, in order.
+//! `throttling [--kernel NAME] [FILE …]`: each experiment is recorded in both worlds; with none a
+//! reader beside dd, which writes twice the memory, on four disks under four schedulers. Of the
+//! events wbt_timer, wbt_lat, wbt_stat and wbt_step count kind, status and step, in order.
 
 use crate::Outcome;
 use block::Version;
@@ -33,7 +33,7 @@ model = ["hdd-7200-sata", "ssd-sata-m4", "ssd-sata-px256m5s", "vm-disk"]
 
 [[job]]
 name = "read"
-run = "fio --name=read --filename=table --rw=randread --bs=4k --size=MEMORYm --time_based --runtime=5"
+run = "fio --name=r --filename=table --rw=randread --bs=4k --size=MEMORYm --time_based --runtime=5"
 
 [[job]]
 name = "write"

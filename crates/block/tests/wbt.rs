@@ -3,7 +3,7 @@
 mod common;
 
 use block::scheduler::TunableError;
-use block::{Action, Facts, Flags, Op, PlugFlush, Transport, Version};
+use block::{Action, ContextId, Facts, Flags, Op, PlugFlush, Transport, Version, Work};
 use block::{WbtEvent, WbtStatus};
 use common::{Bench, facts};
 
@@ -401,4 +401,24 @@ fn a_bio_that_must_not_wait_for_a_tag_gives_its_slot_back() {
     assert_eq!(fill(&mut bench, Flags::NONE, 10), 0, "who may wait for a tag does");
     let sleeps = bench.queue.log().events().iter().filter(|it| it.action == Action::Sleep);
     assert_eq!(sleeps.count(), 2);
+}
+
+// Observed on 6.12: the disk gets what a throttled task held back a look at the clock later, unless
+// that has looked since it last gave something away.
+#[test]
+fn who_is_throttled_has_read_the_clock_unless_its_plug_knows_the_time() {
+    for (version, knows, looks) in
+        [(Version::V6_12, false, 1), (Version::V6_12, true, 0), (Version::V6_1, false, 0)]
+    {
+        let mut bench = bench(version);
+        let sleeper = ContextId(7);
+        bench.queue.start_plug(sleeper);
+        if knows {
+            bench.queue.looks_at_clock(sleeper, Work::Allocate);
+        }
+        fill(&mut bench, Flags::NONE, 60);
+        assert!(!write(&mut bench, sleeper.0, Flags::NONE), "{version}");
+        let told = [(); 2].map(|()| bench.queue.looks_for_policy(sleeper));
+        assert_eq!(told, [looks, 0], "{version} {knows}");
+    }
 }

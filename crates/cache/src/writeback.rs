@@ -29,6 +29,8 @@ pub struct Writeback {
     /// What of the disk is to be dirty at most, and for how long.
     pub settings: Settings,
     limit: HardLimit,
+    /// Pages of all tasks of the core until one of them is tested.
+    core_test: u64,
     /// How fast its writers dirty pages and the disk writes them.
     pub estimate: Estimate,
     /// Pages dirtied and written in all.
@@ -85,11 +87,14 @@ impl Writeback {
     /// Tick zero of the wheel is when jobs begin; `at_boot` is how many pages could have been
     /// dirtied when the kernel began.
     pub fn new(rules: &Rules, wheel: TimerWheel, at_boot: u64) -> Writeback {
+        let settings = Settings::of(rules);
+        let threshold = Thresholds::new(&settings, at_boot).dirty;
         Writeback {
             wheel,
             has_floor: rules.has_floor,
-            settings: Settings::of(rules),
-            limit: HardLimit::new(Thresholds::new(&Settings::of(rules), at_boot).dirty),
+            settings,
+            limit: HardLimit::new(threshold),
+            core_test: throttle::core_test(threshold, 1),
             estimate: Estimate::START,
             dirtied: 0,
             written: 0,
@@ -106,6 +111,23 @@ impl Writeback {
             dirtiers: Vec::new(),
             untested: 0,
         }
+    }
+
+    /// Sets a setting by its name, with so many pages that could be dirtied; false if there is
+    /// none, or not with this value. One of the dirty threshold has the limit and the test of a
+    /// core reckoned anew, as the boot does.
+    // Observed on 6.12 by global_dirty_state: the test of a core stays else, whatever is free.
+    pub fn set(&mut self, name: &str, value: i64, dirtyable: u64) -> bool {
+        let before = self.thresholds(dirtyable);
+        if !self.settings.set(name, value) {
+            return false;
+        }
+        let after = self.thresholds(dirtyable);
+        if before.dirty != after.dirty {
+            self.limit = HardLimit::new(after.dirty);
+            self.core_test = throttle::core_test(after.dirty, 1);
+        }
+        true
     }
 
     /// When its timers go off.
@@ -171,9 +193,8 @@ impl Writeback {
     /// Whether a writer is to be tested, and what comes of it (rules writeback-limit).
     pub fn test(&mut self, task: ContextId, now: u64, dirtyable: u64, counts: Counted) -> Tested {
         let exceeded = self.is_exceeded;
-        let all = throttle::core_test(self.thresholds(dirtyable).dirty, 1);
         let is_due = self.dirtier(task, now).is_due(exceeded);
-        if is_due || self.untested >= all {
+        if is_due || self.untested >= self.core_test {
             self.untested = 0;
             return self.balance(task, now, dirtyable, counts);
         }
@@ -319,5 +340,25 @@ impl Writeback {
         }
         self.estimate.written(self.written - written, elapsed, self.hz());
         self.estimated = (now, self.dirtied, self.written);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use block::{Kernel, Version};
+
+    #[test]
+    fn what_may_be_dirty_at_boot_says_when_a_core_is_tested_until_a_threshold_is_set() {
+        // Observed on 6.12 by global_dirty_state: 512 MiB, then dirty_ratio of 10.
+        let rules = Rules::of(Kernel::of(Version::V6_12));
+        let wheel = TimerWheel::new(Hz::new(250).unwrap(), 0);
+        let mut writeback = Writeback::new(&rules, wheel, 127_272);
+        assert_eq!(writeback.core_test, 795);
+        assert!(writeback.set("dirty_background_ratio", 5, 125_000));
+        assert_eq!(writeback.core_test, 795);
+        assert!(writeback.set("dirty_ratio", 10, 125_080));
+        assert_eq!((writeback.core_test, writeback.limit.followed()), (390, 12_489));
+        assert!(!writeback.set("swappiness", 10, 125_080));
     }
 }

@@ -49,7 +49,8 @@ pub struct Guest<'a> {
     pub kernel: &'a Kernel,
     /// The root directory.
     pub root: &'a Root,
-    /// Its memory, besides what a recording takes. Whatever is not used is not taken from the host.
+    /// Its memory, besides what a recording may have of its own. What is not used is not taken from
+    /// the host.
     pub memory: Bytes,
     /// Its disks: `vda`, `vdb`, …
     pub disks: Vec<Disk>,

@@ -132,10 +132,11 @@ pub enum Trace {
 }
 
 impl Trace {
-    /// What its buffers take: a guest gets that much more, so what runs in it finds its own memory.
+    /// What a guest gets besides for its buffers.
     pub(crate) fn memory(self) -> Bytes {
         match self {
             Trace::Off => Bytes(0),
+            Trace::Perturbing(it) | Trace::Free(it) if !it.in_memory_of_its_own => Bytes(0),
             Trace::Perturbing(it) | Trace::Free(it) => {
                 let priorities = if it.priorities { it.room_for_priorities().0 } else { 0 };
                 Bytes((it.buffer.0 + priorities).next_multiple_of(1 << 20))
@@ -152,6 +153,9 @@ pub struct Recording {
     pub buffer: Bytes,
     /// Each event carries its cgroup.
     pub cgroups: bool,
+    /// The guest has that room besides its memory, so as much may be dirty as without a recording.
+    /// But a machine with more memory boots otherwise, and its ticks lie elsewhere.
+    pub in_memory_of_its_own: bool,
     /// The I/O priority of each insertion is recorded beside.
     pub priorities: bool,
     /// Messages tell when the queue was run ([`trace::blktrace::runs`]), if the kernel has these
@@ -160,9 +164,15 @@ pub struct Recording {
 }
 
 impl Default for Recording {
-    /// 64 MiB, with cgroups, without priorities and runs.
+    /// 64 MiB of the guest's memory, with cgroups, without priorities and runs.
     fn default() -> Self {
-        Recording { buffer: Bytes(64 << 20), cgroups: true, priorities: false, runs: false }
+        Recording {
+            buffer: Bytes(64 << 20),
+            in_memory_of_its_own: false,
+            cgroups: true,
+            priorities: false,
+            runs: false,
+        }
     }
 }
 

@@ -168,7 +168,7 @@ impl Experiment {
                 Setting::queue(disk, "rotational", rotational),
             ]
         };
-        let recording = Recording { buffer: EVENTS, cgroups: true, priorities: true, runs: false };
+        let recording = Recording { buffer: EVENTS, priorities: true, ..Recording::default() };
         let mut script = Script {
             settings: (0..disks).flat_map(settings).collect(),
             trace: Trace::Perturbing(recording),

@@ -78,6 +78,8 @@ pub(super) struct ContextWork {
     pub batch: Option<(Instant, u32)>,
     /// blk-mq: what the scheduler said how many tags the request may use that is not allocated yet.
     pub limit: Option<Option<u32>>,
+    /// How often it read the clock when it found writeback throttled.
+    pub looks_for_policy: u32,
     sleep: Sleep,
 }
 

@@ -340,6 +340,13 @@ impl RequestQueue {
         u32::from(state.plug.looks_at_clock())
     }
 
+    /// How often a task read the clock that has just found writeback throttled; to be asked once.
+    // Observed on 6.12: once, unless its plug knows the time.
+    #[inline]
+    pub fn looks_for_policy(&mut self, context: ContextId) -> u32 {
+        core::mem::take(&mut self.core.contexts[context.0 as usize].looks_for_policy)
+    }
+
     /// Does the next atomic piece of what a context has to do.
     pub fn step(&mut self, now: Instant, context: ContextId) -> Step {
         self.work(now, context, 1, Works::NONE)

@@ -54,7 +54,10 @@ impl RequestQueue {
     #[cold]
     fn wait_for_policy(&mut self, now: Instant, context: ContextId, id: BioId, depth: u32) {
         self.core.log_bio(now, Action::Throttled { depth }, id, None);
-        self.core.context(context).stack.push(Frame::Throttle(id));
+        let remembers = self.core.seen.kernel.multi.is_some_and(|it| it.plug.remembers_time);
+        let state = self.core.context(context);
+        state.stack.push(Frame::Throttle(id));
+        state.looks_for_policy = u32::from(remembers && state.plug.looks_at_clock());
         self.fall_asleep(context);
     }
 

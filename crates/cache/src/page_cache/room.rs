@@ -150,6 +150,7 @@ impl PageCache {
             return;
         }
         let PageCache { pages, mapped, history, .. } = self;
+        pages.frames().into_iter().for_each(|frames| frames.set_short(true));
         self.lru.evict(excess, |_, page| {
             let flags = pages.get(page).expect("what is queued is in memory");
             if !flags.is_droppable() {
@@ -166,5 +167,6 @@ impl PageCache {
             }
             Verdict::Evict
         });
+        pages.frames().into_iter().for_each(|frames| frames.set_short(false));
     }
 }

@@ -30,7 +30,8 @@ impl PageCache {
 
     /// Sets a setting of writing back by its name; false if there is none, or not with this value.
     pub fn set(&mut self, name: &str, value: i64) -> bool {
-        self.writeback.settings.set(name, value)
+        let dirtyable = self.dirtyable();
+        self.writeback.set(name, value, dirtyable)
     }
 
     /// Groups have writeback of their own from now on, or none has.

@@ -97,7 +97,8 @@ impl Dirtier {
             } else if period > 0 {
                 self.paused_at += period;
                 self.dirtied = 0;
-            } else {
+            } else if self.dirtied >= self.test_after {
+                // Not where the core's count had him tested (observed on 6.12).
                 self.test_after += self.dirtied;
             }
             return Verdict::GoOn;
@@ -250,6 +251,13 @@ mod tests {
             dirtier.hold_back(1000, hz(), &Position::of_one_device(175_000), &Estimate::START);
         assert_eq!(verdict, Verdict::GoOn);
         assert_eq!((dirtier.dirtied, dirtier.test_after), (32, 64));
+    }
+
+    #[test]
+    fn a_test_that_came_before_its_time_puts_off_no_other() {
+        let mut dirtier = Dirtier { dirtied: 31, test_after: 32, ..Dirtier::new(1000) };
+        dirtier.hold_back(1000, hz(), &Position::of_one_device(175_000), &Estimate::START);
+        assert_eq!((dirtier.dirtied, dirtier.test_after), (31, 32));
     }
 
     #[test]

@@ -153,8 +153,8 @@ impl Layout {
         group * GROUP + copy
     }
 
-    /// The block that says where the journal lies, if that is more than its inode has room for: four
-    /// pieces of a group each. It lies before the journal (observed: mke2fs 1.47).
+    /// The block that says where the journal lies, if that is more than its inode has room for:
+    /// four pieces of a group each. It lies before the journal (observed: mke2fs 1.47).
     pub fn journal_map(&self) -> Option<u64> {
         let length = self.journal.end - self.journal.start;
         (length > 4 * GROUP).then_some(self.journal.start - 1)

@@ -163,9 +163,9 @@ impl Storage {
     }
 
     /// Drops everything that is cached and clean, and what is logged goes to its place.
-    // Divergence: metadata stay, but for the map of ext4's log. (Those looked for last are kept, and
-    // so are those that its journal holds; inodes of XFS are read again with their cluster, which is
-    // in memory.)
+    // Divergence: metadata stay, but for the map of ext4's log. (Those looked for last are kept,
+    // and so are those that its journal holds; inodes of XFS are read again with their cluster,
+    // which is in memory.)
     // Observed on 6.12: drop_caches.
     pub fn drop_caches(&mut self) -> Vec<Effect> {
         let first = if self.has_files() { key(1, 0) } else { 0 };

@@ -135,9 +135,9 @@ impl World {
         self.cpus.unlock(&mut self.clock, context)
     }
 
-    /// Pays for what a piece of work has cost besides: an allocation that succeeded, or what the
-    /// scheduler has written into the trace. False when others may have to go on before that is
-    /// done.
+    /// Pays for what a piece of work has cost besides: an allocation that succeeded, a look at the
+    /// clock where writeback is throttled, or what the scheduler has written into the trace. False
+    /// when others may have to go on before that is done.
     fn pay_for(&mut self, context: ContextId, work: Work) -> bool {
         if work == Work::Allocate {
             let queue = self.storage.queue_mut();
@@ -147,8 +147,11 @@ impl World {
                 return self.compute(context, cost);
             }
         }
-        let messages = self.storage.queue_mut().log().take_written();
-        let cost = self.cpus.costs().message * messages;
+        let queue = self.storage.queue_mut();
+        let looks = u64::from(queue.looks_for_policy(context));
+        let messages = queue.log().take_written();
+        let costs = self.cpus.costs();
+        let cost = costs.message * messages + costs.kernel_clock * looks;
         let is_paid = cost.is_zero() || self.compute(context, cost);
         is_paid && !self.cpus.owes(context)
     }

@@ -182,7 +182,9 @@ impl LinuxWorld {
         let mut guest = self.guest(row, seed)?;
         if record_to.is_some() {
             let has_groups = !guest.script.cgroups.is_empty();
-            guest.script.trace = Times::Disk.trace(recording::ROOM, has_groups);
+            // What may be dirty matters with files; without, not a tick is to move.
+            let has_files = row.mount.is_some();
+            guest.script.trace = Times::Disk.trace_in(recording::ROOM, has_groups, has_files);
         }
         let finished = finish(guest, row, seed)?;
         if let Some(directory) = record_to {

@@ -46,9 +46,20 @@ pub enum Times {
 }
 
 impl Times {
-    /// How a guest records so, with priorities and room for so many bytes of events.
+    /// How a guest records so, with priorities and room for so many bytes of events in its memory.
     pub fn trace(self, buffer: Bytes, cgroups: bool) -> Trace {
-        let recording = linux::Recording { buffer, cgroups, priorities: true, runs: true };
+        self.trace_in(buffer, cgroups, false)
+    }
+
+    /// The same, perhaps with that room besides its memory.
+    pub fn trace_in(self, buffer: Bytes, cgroups: bool, in_memory_of_its_own: bool) -> Trace {
+        let recording = linux::Recording {
+            buffer,
+            in_memory_of_its_own,
+            cgroups,
+            priorities: true,
+            runs: true,
+        };
         match self {
             Times::Guest => Trace::Perturbing(recording),
             Times::Disk => Trace::Free(recording),

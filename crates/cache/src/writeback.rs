@@ -162,11 +162,12 @@ impl Writeback {
         }
     }
 
-    /// Makes the estimate that was due after writing had ended, if it was (rule writeback-limit-8).
+    /// Makes the estimate that was due after writing had ended, if it was, however new the last one
+    /// is (rule writeback-limit-8; observed on 6.12 by bdi_dirty_ratelimit).
     fn settle(&mut self, now: u64) {
         if let Some(due) = self.settles.filter(|due| *due <= now) {
             self.settles = None;
-            self.reckon(due, None);
+            self.reckon(due, None, true);
         }
     }
 
@@ -221,7 +222,7 @@ impl Writeback {
         }
         tested.starts |= !std::mem::replace(&mut self.is_asked, true);
         self.is_exceeded = position.exceeds();
-        self.reckon(now, Some(&position));
+        self.reckon(now, Some(&position), false);
         let (hz, estimate) = (self.hz(), self.estimate);
         let verdict = self.dirtier(task, now).hold_back(now, hz, &position, &estimate);
         if let Verdict::Pause { ticks, is_tested_again } = verdict {
@@ -233,7 +234,7 @@ impl Writeback {
     /// Makes a new estimate if the last one is 200 ms old.
     pub fn estimate(&mut self, now: u64) {
         self.settle(now);
-        self.reckon(now, None);
+        self.reckon(now, None, false);
     }
 
     /// Whether so much is dirty that the flusher goes on (rule flusher-2).
@@ -324,12 +325,13 @@ impl Writeback {
         }
     }
 
-    /// A new estimate of the bandwidth, and of the rate for writers at this position.
-    fn reckon(&mut self, now: u64, position: Option<&Position>) {
+    /// A new estimate of the bandwidth, and of the rate for writers at this position, if the last
+    /// one is old, or anyway.
+    fn reckon(&mut self, now: u64, position: Option<&Position>, anyway: bool) {
         let now = now + self.wheel.booted();
         let (at, dirtied, written) = self.estimated;
         let elapsed = now.saturating_sub(at);
-        if elapsed < self.ticks(BETWEEN_ESTIMATES) {
+        if elapsed < self.ticks(BETWEEN_ESTIMATES) && !anyway {
             return;
         }
         if let Some(position) = position {
@@ -360,5 +362,20 @@ mod tests {
         assert!(writeback.set("dirty_ratio", 10, 125_080));
         assert_eq!((writeback.core_test, writeback.limit.followed()), (390, 12_489));
         assert!(!writeback.set("swappiness", 10, 125_080));
+    }
+    #[test]
+    fn the_estimate_after_writing_is_made_however_new_the_last_one_is() {
+        let rules = Rules::of(Kernel::of(Version::V6_12));
+        let wheel = TimerWheel::new(Hz::new(250).unwrap(), 0);
+        let mut writeback = Writeback::new(&rules, wheel, 127_272);
+        writeback.note_written(2, 1000, true);
+        let due = writeback.settles.expect("writing has ended");
+        writeback.estimate(due - 1);
+        let before = writeback.estimate;
+        writeback.estimate(due);
+        assert_ne!(writeback.estimate, before);
+        let settled = writeback.estimate;
+        writeback.estimate(due + 1);
+        assert_eq!(writeback.estimate, settled);
     }
 }

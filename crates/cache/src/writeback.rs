@@ -27,7 +27,7 @@ pub struct Writeback {
     wheel: TimerWheel,
     has_floor: bool,
     /// What of the disk is to be dirty at most, and for how long.
-    pub settings: Settings,
+    settings: Settings,
     limit: HardLimit,
     /// Pages of all tasks of the core until one of them is tested.
     core_test: u64,
@@ -83,18 +83,39 @@ pub struct Tested {
     pub pause: Option<(u64, bool)>,
 }
 
+/// What is said of a machine's dirty pages, and what was reckoned from that.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    settings: Settings,
+    limit: HardLimit,
+    core_test: u64,
+}
+
+impl Limits {
+    /// With so many pages that can be dirtied.
+    fn new(settings: Settings, dirtyable: u64) -> Limits {
+        let threshold = Thresholds::new(&settings, dirtyable).dirty;
+        let (limit, core_test) = (HardLimit::new(threshold), throttle::core_test(threshold, 1));
+        Limits { settings, limit, core_test }
+    }
+}
+
 impl Writeback {
     /// Tick zero of the wheel is when jobs begin; `at_boot` is how many pages could have been
     /// dirtied when the kernel began.
     pub fn new(rules: &Rules, wheel: TimerWheel, at_boot: u64) -> Writeback {
-        let settings = Settings::of(rules);
-        let threshold = Thresholds::new(&settings, at_boot).dirty;
+        Writeback::with(rules, wheel, Limits::new(Settings::of(rules), at_boot))
+    }
+
+    /// Another with limits that are known.
+    pub fn with(rules: &Rules, wheel: TimerWheel, limits: Limits) -> Writeback {
+        let Limits { settings, limit, core_test } = limits;
         Writeback {
             wheel,
             has_floor: rules.has_floor,
             settings,
-            limit: HardLimit::new(threshold),
-            core_test: throttle::core_test(threshold, 1),
+            limit,
+            core_test,
             estimate: Estimate::START,
             dirtied: 0,
             written: 0,
@@ -122,12 +143,16 @@ impl Writeback {
         if !self.settings.set(name, value) {
             return false;
         }
-        let after = self.thresholds(dirtyable);
-        if before.dirty != after.dirty {
-            self.limit = HardLimit::new(after.dirty);
-            self.core_test = throttle::core_test(after.dirty, 1);
+        if before.dirty != self.thresholds(dirtyable).dirty {
+            let anew = Limits::new(self.settings, dirtyable);
+            (self.limit, self.core_test) = (anew.limit, anew.core_test);
         }
         true
+    }
+
+    /// Its limits as they are.
+    pub fn limits(&self) -> Limits {
+        Limits { settings: self.settings, limit: self.limit, core_test: self.core_test }
     }
 
     /// When its timers go off.

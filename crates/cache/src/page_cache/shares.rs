@@ -168,12 +168,7 @@ impl PageCache {
 
     /// What a new group begins with.
     fn fresh_writeback(&self) -> impl FnOnce() -> Writeback + use<> {
-        let fresh = self.fresh;
-        let (settings, at_boot) = (self.writeback.settings, self.memory.dirtyable_at_boot());
-        move || {
-            let mut new = Writeback::new(&fresh.rules, fresh.wheel, at_boot);
-            new.settings = settings;
-            new
-        }
+        let (fresh, limits) = (self.fresh, self.writeback.limits());
+        move || Writeback::with(&fresh.rules, fresh.wheel, limits)
     }
 }

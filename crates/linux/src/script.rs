@@ -134,14 +134,12 @@ pub enum Trace {
 impl Trace {
     /// What a guest gets besides for its buffers.
     pub(crate) fn memory(self) -> Bytes {
-        match self {
-            Trace::Off => Bytes(0),
-            Trace::Perturbing(it) | Trace::Free(it) if !it.in_memory_of_its_own => Bytes(0),
-            Trace::Perturbing(it) | Trace::Free(it) => {
-                let priorities = if it.priorities { it.room_for_priorities().0 } else { 0 };
-                Bytes((it.buffer.0 + priorities).next_multiple_of(1 << 20))
-            }
+        let (Trace::Perturbing(it) | Trace::Free(it)) = self else { return Bytes(0) };
+        if !it.in_memory_of_its_own {
+            return Bytes(0);
         }
+        let priorities = if it.priorities { it.room_for_priorities().0 } else { 0 };
+        Bytes((it.buffer.0 + priorities).next_multiple_of(1 << 20))
     }
 }
 
@@ -369,6 +367,7 @@ impl Script {
         let (Trace::Perturbing(recording) | Trace::Free(recording)) = self.trace else { return };
         line(text, format_args!("echo 0 >{TRACING}/tracing_on"));
         if recording.priorities {
+            // At once: a job in the background goes on as soon as this script sleeps.
             line(text, format_args!("echo 0 >{TRACING}/instances/priorities/tracing_on"));
         }
         // Whoever reads the pages waits for more when they are all read.

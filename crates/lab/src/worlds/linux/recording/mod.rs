@@ -110,10 +110,8 @@ impl Recorded {
             record.cgroup = record.cgroup.filter(|cgroup| *cgroup != ROOT_CGROUP);
         }
         let insertions = finished.priorities.lines().filter_map(Insertion::parse);
-        let mut insertions: Vec<Insertion> = insertions.filter(|it| it.time >= since).collect();
+        let insertions: Vec<Insertion> = insertions.filter(|it| it.time >= since).collect();
         let inserted = records.iter().filter(|it| it.action == Action::Insert).count();
-        // The list is kept for a moment longer, in which a job in the background may go on.
-        insertions.truncate(inserted);
         if inserted != insertions.len() {
             let (one, other) = (inserted, insertions.len());
             let what = format!("{one} insertions were recorded and {other} priorities of them");

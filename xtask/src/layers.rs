@@ -4,12 +4,9 @@
 //! page cache and as many with files run in both worlds and are recorded; the recordings are read
 //! alike. A layer counts where it has a twentieth of the kernel's time, btt's phases likewise.
 
-use crate::Outcome;
-use block::Version;
+use crate::{Outcome, recorded};
 use lab::explain::recorded::{Explained, Options, explain};
 use lab::fidelity::{Spread, random};
-use lab::plan::Plan;
-use lab::{Experiment, matrix};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
@@ -33,7 +30,7 @@ pub fn main(mut arguments: Vec<String>) -> Outcome {
         let raw = random::experiment(seed, number, scheduler.as_deref());
         let files = random::files::experiment(seed, number, scheduler.as_deref());
         for text in [raw, files] {
-            match compare(&text, judge, &mut errors) {
+            match recorded::in_both("random", &text, judge, |it| compare(it, &mut errors)) {
                 Ok(found) => runs += found,
                 Err(error) => eprintln!("\nexperiment {number}: {error}"),
             }
@@ -50,38 +47,18 @@ pub fn main(mut arguments: Vec<String>) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs an experiment in both worlds; how many pairs of recordings there are.
-fn compare(text: &str, judge: Version, errors: &mut Errors) -> Result<usize, Box<dyn Error>> {
-    let mut experiment = Experiment::parse("random", text)?;
-    crate::in_both(&mut experiment, judge);
-    let directory = std::env::temp_dir().join(format!("paternoster-layers-{}", std::process::id()));
-    let recorded = matrix::run(Plan::new(experiment)?, Some(&directory), 2, &|_| ());
-    let compared = recorded.map_err(Into::into).and_then(|_| compare_in(&directory, errors));
-    std::fs::remove_dir_all(&directory).ok();
-    compared
-}
-
-fn compare_in(directory: &Path, errors: &mut Errors) -> Result<usize, Box<dyn Error>> {
-    let mut pairs = 0;
-    for entry in std::fs::read_dir(directory)? {
-        let sim = entry?.path();
-        let name = sim.file_name().unwrap_or_default().to_string_lossy();
-        let twin = sim.with_file_name(format!("{name}-linux"));
-        if !twin.exists() {
-            continue;
+/// Adds how far the layers of a pair are apart.
+fn compare(pair: &recorded::Pair, errors: &mut Errors) -> Result<(), Box<dyn Error>> {
+    let read = |path: &Path| explain(path, &Options::default(), &mut |_| ());
+    let (sim, linux) = (times(&read(&pair.sim)?), times(&read(&pair.linux)?));
+    for (name, (there, share)) in &linux {
+        if *share >= LEAST {
+            let here = sim.get(name).map_or(0.0, |it| it.0);
+            let error = 100.0 * (here - there).abs() / there;
+            errors.entry(name.clone()).or_default().push(error);
         }
-        let read = |path: &Path| explain(path, &Options::default(), &mut |_| ());
-        let (sim, linux) = (times(&read(&sim)?), times(&read(&twin)?));
-        for (name, (there, share)) in &linux {
-            if *share >= LEAST {
-                let here = sim.get(name).map_or(0.0, |it| it.0);
-                let error = 100.0 * (here - there).abs() / there;
-                errors.entry(name.clone()).or_default().push(error);
-            }
-        }
-        pairs += 1;
     }
-    Ok(pairs)
+    Ok(())
 }
 
 /// Of each layer and each phase: nanoseconds a request, and its share of all time in percent.

@@ -9,9 +9,10 @@ mod fixtures;
 mod layers;
 mod outcomes;
 mod random;
+mod recorded;
 mod sequence;
-mod throttling;
 mod tidy;
+mod wbt;
 mod whole;
 
 use lab::{Experiment, World, world};
@@ -50,11 +51,7 @@ const COMMANDS: [Row; 14] = [
     ("whole", "random experiments of any kind in the simulator: each ends", whole::main),
     ("sequence", "the simulator against the kernel: one experiment, each command", sequence::main),
     ("layers", "the simulator against the kernel: where requests spend their time", layers::main),
-    (
-        "throttling",
-        "the simulator against the kernel: what writeback throttling tells",
-        throttling::main,
-    ),
+    ("wbt", "the simulator against the kernel: what writeback throttling tells", wbt::main),
     ("outcomes", "the simulator against recordings of a real 4.19", outcomes::main),
     ("conform-linux", "schedulers against the kernel in virtual time", conform_linux::main),
     ("determinism", "the kernel in virtual time against itself, in trouble", determinism::main),

@@ -167,6 +167,7 @@ impl Frames {
     }
 
     /// Memory is short from now on, or not any more: pages that go then are free at once.
+    // assumed: on kernels other than 6.12, too
     pub fn set_short(&mut self, is_short: bool) {
         self.is_short = is_short;
     }

@@ -1,15 +1,12 @@
 //! What writeback throttling tells of itself, the simulator against the kernel: its tracepoints in
 //! recordings of both worlds.
 //!
-//! `throttling [--kernel NAME] [FILE …]`: each experiment is recorded in both worlds; with none a
+//! `wbt [--kernel NAME] [FILE …]`: each experiment is recorded in both worlds; with none a
 //! reader beside dd, which writes twice the memory, on four disks under four schedulers. Of the
 //! events wbt_timer, wbt_lat, wbt_stat and wbt_step count kind, status and step, in order.
 
-use crate::Outcome;
-use block::Version;
+use crate::{Outcome, recorded};
 use lab::fidelity::told::common;
-use lab::plan::Plan;
-use lab::{Experiment, matrix};
 use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
@@ -60,10 +57,15 @@ pub fn main(mut arguments: Vec<String>) -> Outcome {
     println!("| run | events here | on {judge} | the same in order |\n|---|---|---|---|");
     let mut total = (0, 0);
     for (name, text) in texts {
-        for (row, here, there, same) in compare(&name, &text, judge)? {
-            println!("| {row} | {here} | {there} | {:.1} % |", percent(same, here.max(there)));
-            total = (total.0 + same, total.1 + here.max(there));
-        }
+        recorded::in_both(&name, &text, judge, |pair| {
+            let [sim, linux] = pair.traces();
+            let (here, there) = (told(&sim)?, told(&linux)?);
+            let (same, all) = (common(&here, &there), here.len().max(there.len()));
+            let (row, here, there) = (&pair.name, here.len(), there.len());
+            println!("| {name}: {row} | {here} | {there} | {:.1} % |", percent(same, all));
+            total = (total.0 + same, total.1 + all);
+            Ok(())
+        })?;
     }
     println!("\n{} of {} events: {:.2} %", total.0, total.1, percent(total.0, total.1));
     Ok(ExitCode::SUCCESS)
@@ -71,36 +73,6 @@ pub fn main(mut arguments: Vec<String>) -> Outcome {
 
 fn percent(part: usize, whole: usize) -> f64 {
     100.0 * part as f64 / whole.max(1) as f64
-}
-
-/// A run: its name, how many events each world has, and how many are the same.
-type Row = (String, usize, usize, usize);
-
-fn compare(name: &str, text: &str, judge: Version) -> Result<Vec<Row>, Box<dyn Error>> {
-    let mut experiment = Experiment::parse(name, text)?;
-    crate::in_both(&mut experiment, judge);
-    let process = std::process::id();
-    let directory = std::env::temp_dir().join(format!("paternoster-throttling-{process}"));
-    let recorded = matrix::run(Plan::new(experiment)?, Some(&directory), 2, &|_| ());
-    let rows = recorded.map_err(Into::into).and_then(|_| rows_in(&directory, name));
-    std::fs::remove_dir_all(&directory).ok();
-    rows
-}
-
-fn rows_in(directory: &Path, name: &str) -> Result<Vec<Row>, Box<dyn Error>> {
-    let mut rows = Vec::new();
-    for entry in std::fs::read_dir(directory)? {
-        let sim = entry?.path();
-        let run = sim.file_name().unwrap_or_default().to_string_lossy();
-        let twin = sim.with_file_name(format!("{run}-linux"));
-        if twin.exists() {
-            let (here, there) = (told(&sim.join("sda"))?, told(&twin.join("vda"))?);
-            let same = common(&here, &there);
-            rows.push((format!("{name}: {run}"), here.len(), there.len(), same));
-        }
-    }
-    rows.sort();
-    Ok(rows)
 }
 
 /// The events of a recording: kind, status and step.

@@ -8,6 +8,7 @@ use common::{checked, command, native, setup};
 use machine::calls::Creation;
 use machine::task::{IoContextOf, OpenFlags, Task};
 use machine::{Exit, Host, Mount, Observer, Outcome, Setup, TaskInfo};
+use std::ops::Range;
 
 /// Keeps every bio that is queued.
 #[derive(Default)]
@@ -104,6 +105,22 @@ fn reread(writes: bool) -> u64 {
         0
     }));
     checked(setup).1.bios
+}
+
+/// Rule direct-io-9, in the order in which 6.12 sent commands to vm-disk: the direct writer comes
+/// to its second block when the other one has pages of it under way, and so writes them through
+/// the page cache; for the third it first writes the page that is dirty there.
+#[test]
+fn a_direct_write_goes_through_the_page_cache_where_pages_do_not_go() {
+    let direct = "dd if=/dev/zero of=/dev/sda bs=16k count=3 oflag=direct";
+    let cached = "dd if=/dev/zero of=/dev/sda bs=3k count=14 conv=notrunc";
+    let (events, _) = queued("6.12", "none", &[direct, cached]);
+    let pages: Vec<(Op, u64)> = events.iter().map(|it| (it.op, it.sector.0 / 8)).collect();
+    let reads = |pages: Range<u64>| pages.map(|page| (Op::Read, page)).collect::<Vec<_>>();
+    let writes = |pages: Range<u64>| pages.map(|page| (Op::Write, page)).collect::<Vec<_>>();
+    assert_eq!((pages[0], events[0].sectors.0), ((Op::Write, 0), 32));
+    let behind = [reads(0..9), writes(4..8), reads(9..10), writes(8..9), reads(10..11)];
+    assert_eq!(pages[1..], [behind.concat(), writes(8..12), writes(0..4)].concat());
 }
 
 #[test]

@@ -348,6 +348,20 @@ impl PageCache {
         }
     }
 
+    /// The first page of a range that cannot go at once: it is dirty, being read or written, or
+    /// locked.
+    pub fn next_kept(&self, pages: Range<u64>) -> Option<u64> {
+        let mut from = pages.start;
+        while let Some(page) = self.pages.next(from, pages.end, Flags::NONE) {
+            let flags = self.pages.get(page).expect("it was found a line above");
+            if !flags.is_droppable() || self.is_locked(page) {
+                return Some(page);
+            }
+            from = page + 1;
+        }
+        None
+    }
+
     /// The first page of a range that is being read.
     pub fn next_read(&self, pages: Range<u64>) -> Option<u64> {
         let of_range = self.under_way.values().filter_map(|it| match it {

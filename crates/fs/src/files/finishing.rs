@@ -33,16 +33,18 @@ pub struct Finishing {
     due: VecDeque<(ContextId, u64, Finish)>,
     /// Who had something to do last stands last, and is asked first.
     workers: Vec<ContextId>,
-    /// Operations that are under way and will be due, or are not finished.
-    begun: usize,
+    /// Operations of each file that are under way and will be due, or are not finished.
+    begun: BTreeMap<usize, usize>,
+    /// Who waits until none of a file is.
+    waiting: Vec<(usize, ContextId)>,
 }
 
 impl Finishing {
     /// An operation of a task is to be finished; the answer is whether there are too few workers.
     pub fn begin(&mut self, task: ContextId, number: u64, finish: Finish) -> bool {
+        *self.begun.entry(finish.written.file).or_default() += 1;
         self.pending.insert((task, number), finish);
-        self.begun += 1;
-        self.workers.len() < self.begun
+        self.workers.len() < self.begun.values().sum()
     }
 
     /// There is one more worker.
@@ -67,9 +69,28 @@ impl Finishing {
         self.due.pop_front()
     }
 
-    /// An operation is finished.
-    pub fn end(&mut self) {
-        self.begun -= 1;
+    /// An operation of a file is finished. Answers with who waits for that.
+    pub fn end(&mut self, file: usize) -> Vec<ContextId> {
+        let begun = self.begun.get_mut(&file).expect("it was begun");
+        *begun -= 1;
+        if *begun > 0 {
+            return Vec::new();
+        }
+        self.begun.remove(&file);
+        let waiting = std::mem::take(&mut self.waiting).into_iter();
+        let (goes_on, waiting): (Vec<_>, _) =
+            waiting.partition(|(waits_for, _)| *waits_for == file);
+        self.waiting = waiting;
+        goes_on.into_iter().map(|(_, task)| task).collect()
+    }
+
+    /// Whether no operation of a file is left to be finished. If one is, a task waits for it.
+    pub fn is_finished(&mut self, file: usize, task: ContextId) -> bool {
+        let is_finished = !self.begun.contains_key(&file);
+        if !is_finished && !self.waiting.contains(&(file, task)) {
+            self.waiting.push((file, task));
+        }
+        is_finished
     }
 
     /// A worker has nothing more to do.

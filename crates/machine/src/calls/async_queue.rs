@@ -60,8 +60,10 @@ struct Prepared {
     call: Syscall,
     /// Of what is made durable.
     only_data: bool,
-    /// The file and the offset of what goes through the page cache, or to the file system.
-    cached: Option<(File, u64)>,
+    /// The file and the offset, unless it is a transfer as it is.
+    place: Option<(File, u64)>,
+    /// It goes through the page cache, or to the file system.
+    is_cached: bool,
     what: Result<(u64, Transfer), (Errno, Transfer)>,
     user: u64,
     ioprio: Option<Ioprio>,
@@ -149,9 +151,9 @@ impl AsyncQueue {
         };
         let is_file = file.index().is_some();
         let is_cached = (file.wants_page_cache() || is_file) && op != AsyncOp::Discard;
-        let cached = is_cached.then_some((*file, offset));
+        let place = Some((*file, offset));
         let only_data = op == AsyncOp::DataSync;
-        self.prepared.push(Prepared { call, only_data, cached, what, user, ioprio, at });
+        self.prepared.push(Prepared { call, only_data, place, is_cached, what, user, ioprio, at });
     }
 
     /// Adds a piece of I/O as it is, whatever it came from.
@@ -164,8 +166,8 @@ impl AsyncQueue {
         };
         let what = Ok((transfer.sectors.bytes().0, transfer));
         let at = self.task.now();
-        let (only_data, cached, ioprio) = (false, None, None);
-        self.prepared.push(Prepared { call, only_data, cached, what, user, ioprio, at });
+        let (only_data, place, is_cached, ioprio) = (false, None, false, None);
+        self.prepared.push(Prepared { call, only_data, place, is_cached, what, user, ioprio, at });
     }
 
     /// Submits what was prepared, in one system call; the answer is how many requests that were.
@@ -255,7 +257,7 @@ impl AsyncQueue {
         };
         let is_flush = prepared.call == Syscall::Sync;
         let caches = task.queue().limits().facts.volatile_cache;
-        if let Some((file, offset)) = prepared.cached {
+        if let Some((file, offset)) = prepared.place.filter(|_| prepared.is_cached) {
             self.through_cache(number, prepared, &file, offset).await;
         } else if result.is_err() || (transfer.sectors.is_zero() && !(is_flush && caches)) {
             task.world().all_submitted(task.id(), number);
@@ -265,9 +267,17 @@ impl AsyncQueue {
             task.world().all_submitted(task.id(), number);
         } else {
             FileIo::of(task).write_what_is_cached(&transfer).await;
-            task.storage().bypassed(task.id(), &transfer);
-            let nowait = self.interface == Interface::IoUring;
-            task.submit_plugged(number, transfer, nowait).await;
+            let may_bypass = FileIo::of(task).drop_bypassed(&transfer).await;
+            match prepared.place.filter(|_| !may_bypass) {
+                Some((file, offset)) => {
+                    FileIo::of(task).write_through(&file, offset, &transfer).await;
+                    task.world().all_submitted(task.id(), number);
+                }
+                None => {
+                    let nowait = self.interface == Interface::IoUring;
+                    task.submit_plugged(number, transfer, nowait).await;
+                }
+            }
         }
         let mut world = task.world();
         let now = world.clock().now();

@@ -163,9 +163,7 @@ impl Task {
             Err((errno, _)) => Err(errno),
             Ok((bytes, transfer)) => {
                 if bytes > 0 {
-                    FileIo::of(self).write_what_is_cached(&transfer).await;
-                    self.storage().bypassed(self.id(), &transfer);
-                    self.run_operation(number, transfer).await;
+                    self.past_the_cache(number, file, at, transfer).await;
                 }
                 if op == Op::Write && (file.flags.dsync || file.flags.sync) {
                     self.flush(number).await;
@@ -175,6 +173,18 @@ impl Task {
         };
         self.leave_call(number);
         result
+    }
+
+    /// Moves something past the page cache, unless pages of it cannot go (rule direct-io-9).
+    async fn past_the_cache(&self, number: u64, file: &File, at: u64, transfer: Transfer) {
+        let io = FileIo::of(self);
+        io.write_what_is_cached(&transfer).await;
+        if io.drop_bypassed(&transfer).await {
+            self.run_operation(number, transfer).await;
+            io.drop_bypassed(&transfer).await;
+        } else {
+            io.write_through(file, at, &transfer).await;
+        }
     }
 }
 

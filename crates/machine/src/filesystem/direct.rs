@@ -92,7 +92,7 @@ impl FileIo<'_> {
         self.note_modified(index).await;
         self.write_dirty_of(index, start, end).await;
         let pages = pages_of(start, end);
-        self.cache().drop_range(key(index, pages.start)..key(index, pages.end));
+        self.invalidate(key(index, pages.start)..key(index, pages.end)).await;
         let plan = self.plan_write(index, end, pages.clone());
         let format = self.format();
         if plan.extends && format == Format::Ext4 {
@@ -108,6 +108,7 @@ impl FileIo<'_> {
         self.world().io().get(self.id(), number).bios_left = 1;
         self.submit_directly(number, index, Op::Write, flags, bytes).await;
         self.wait_for_operation(number).await;
+        self.invalidate(key(index, pages.start)..key(index, pages.end)).await;
         if prepared.is_err() {
             self.undo_directly(index, plan).await;
             return prepared;
@@ -141,7 +142,7 @@ impl FileIo<'_> {
     }
 
     /// Submits an asynchronous write past the page cache. One that makes the file longer is waited
-    /// for.
+    /// for on ext4; on XFS one behind the end waits for those before it (rule direct-io-10).
     pub async fn submit_direct_write(
         &self,
         number: u64,
@@ -149,13 +150,8 @@ impl FileIo<'_> {
         index: usize,
         bytes: Range<u64>,
     ) -> Result<(), Errno> {
-        let pages = pages_of(bytes.start, bytes.end);
-        let plan = self.plan_write(index, bytes.end, pages.clone());
-        if plan.extends {
-            // It has no need of workers on ext4, which waits itself.
-            if self.format() == Format::Xfs {
-                self.start_workers().await;
-            }
+        let extends = bytes.end > self.files().inode(index).size;
+        if extends && self.format() == Format::Ext4 {
             let ring = self.detach(number);
             let result = self.write_locked(number, file, index, bytes).await;
             self.attach(number, ring);
@@ -163,18 +159,26 @@ impl FileIo<'_> {
             return result;
         }
         self.share_contents(index).await;
+        if bytes.start > self.files().inode(index).size {
+            self.unlock_contents(index);
+            self.lock_contents(index).await;
+            self.until_finished(index).await;
+        }
+        let pages = pages_of(bytes.start, bytes.end);
+        let plan = self.plan_write(index, bytes.end, pages.clone());
         self.note_modified(index).await;
         self.write_dirty_of(index, bytes.start, bytes.end).await;
-        self.cache().drop_range(key(index, pages.start)..key(index, pages.end));
+        self.invalidate(key(index, pages.start)..key(index, pages.end)).await;
         self.start_workers().await;
         if let Err(errno) = self.prepare_blocks(index, pages.clone(), plan).await {
             self.unlock_contents(index);
             self.world().all_submitted(self.id(), number);
             return Err(errno);
         }
-        let flags = self.direct_flags(file.flags.dsync && !file.flags.sync && plan.is_written);
+        let overwrites = plan.is_written && !plan.extends;
+        let flags = self.direct_flags(file.flags.dsync && !file.flags.sync && overwrites);
         // New blocks of XFS have no contents before.
-        let converts = plan.converts || !plan.is_written && self.format() == Format::Xfs;
+        let converts = plan.converts || !overwrites && self.format() == Format::Xfs;
         let durable = match file.flags {
             _ if flags.intersects(Flags::FUA) => None,
             it if it.sync => Some(Durable::All),

@@ -19,9 +19,12 @@ pub(crate) async fn run(task: Task) -> i32 {
         loop {
             let next = task.files().finishing().take();
             let Some((owner, number, finish)) = next else { break };
+            let file = finish.written.file;
             FileIo::of(&task).finish(finish).await;
             let mut world = task.world();
-            world.files().finishing().end();
+            for waiting in world.files().finishing().end(file) {
+                world.wake_for_workers(task.id(), waiting);
+            }
             world.operation_done(owner, number, task.id());
         }
         task.files().finishing().rests(task.id());
@@ -103,6 +106,19 @@ impl FileIo<'_> {
         }
     }
 
+    /// Waits until no write of a file is left that workers finish.
+    // Divergence: writes that they do not finish, and reads, are not waited for.
+    pub(super) async fn until_finished(&self, file: usize) {
+        poll_fn(|_| {
+            let mut world = self.world();
+            match world.files().finishing().is_finished(file, self.id()) {
+                true => Poll::Ready(()),
+                false => self.wait(&mut world, Wait::Workers),
+            }
+        })
+        .await
+    }
+
     async fn finish(&self, finish: Finish) {
         let written = finish.written;
         if finish.converts {
@@ -110,7 +126,10 @@ impl FileIo<'_> {
                 Format::Ext4 => {
                     self.on_ext4().convert_directly(written.file, written.blocks.clone()).await;
                 }
-                Format::Xfs => self.on_xfs().convert(&written).await,
+                Format::Xfs => {
+                    let (blocks, end) = (written.blocks.clone(), written.size);
+                    self.on_xfs().finish_write(written.file, blocks, end).await;
+                }
             }
         }
         let Some(durable) = finish.durable else { return };

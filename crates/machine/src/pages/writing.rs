@@ -48,7 +48,10 @@ impl PageIo<'_> {
         self.count_pages(offset..end);
         for page in pages_of(offset, end) {
             let is_whole = offset <= page * PAGE && (page + 1) * PAGE <= end;
-            if !is_whole && !self.cache().holds(page) {
+            // Who reads a page to change a part of it keeps it locked until it is changed.
+            let reads = !is_whole && !self.cache().holds(page);
+            if reads {
+                self.cache().hold(page);
                 self.read_alone(page, Flags::NONE).await;
             }
             if !self.cache().is_ready(page) {
@@ -62,6 +65,9 @@ impl PageIo<'_> {
                 let is_first = world.cache().dirty(self.id(), page, now);
                 (world.cache().test_writer(self.id(), page, now), is_first)
             };
+            if reads {
+                self.unlock(page);
+            }
             if is_first {
                 self.world().wake_flusher(CgroupId::ROOT);
             }
@@ -123,6 +129,10 @@ impl PageIo<'_> {
         let writing = self.cache().write(page, now);
         self.tell_pages();
         self.submit_pages(&writing, Op::Write, flags).await;
+        self.unlock(page);
+    }
+
+    fn unlock(&self, page: u64) {
         let effects = self.storage().unlock_page(page);
         self.apply(effects);
     }
@@ -142,8 +152,7 @@ impl PageIo<'_> {
         }
         self.cache().hold(page);
         self.wait_until_written(page).await;
-        let effects = self.storage().unlock_page(page);
-        self.apply(effects);
+        self.unlock(page);
     }
 
     /// Before something goes past the page cache (rule direct-io-2).
@@ -153,6 +162,45 @@ impl PageIo<'_> {
         if must {
             self.write_and_wait(pages).await;
         }
+    }
+
+    /// What is written or discarded past the page cache is not in memory any more. The answer is
+    /// whether all of it has gone.
+    pub async fn drop_bypassed(&self, transfer: &Transfer) -> bool {
+        match transfer.op {
+            Op::Read => true,
+            Op::Write => self.invalidate(pages_of_transfer(transfer)).await,
+            Op::Discard => {
+                self.storage().bypassed(self.id(), transfer);
+                true
+            }
+        }
+    }
+
+    /// Pages of a range go, each when nobody has it locked or writes it. The answer is whether none
+    /// of them was dirty then, and so stays (rule direct-io-9).
+    pub async fn invalidate(&self, pages: Range<u64>) -> bool {
+        let (mut from, mut all) = (pages.start, true);
+        loop {
+            let kept = self.cache().next_kept(from..pages.end);
+            let end = kept.unwrap_or(pages.end);
+            self.cache().acts(self.id()).drop_range(from..end);
+            let Some(page) = kept else { return all };
+            self.lock(page).await;
+            self.wait_for_page(page).await;
+            self.wait_until_written(page).await;
+            all &= !self.cache().is_dirty(page);
+            self.cache().acts(self.id()).drop_range(page..page + 1);
+            from = page + 1;
+        }
+    }
+
+    /// A write past the page cache of which pages cannot go is one through it, which is waited for
+    /// (rule direct-io-9).
+    pub async fn write_through(&self, file: &File, offset: u64, transfer: &Transfer) {
+        self.write_pages(file, offset, offset + transfer.sectors.bytes().0).await;
+        self.write_and_wait(pages_of_transfer(transfer)).await;
+        self.storage().bypassed(self.id(), transfer);
     }
 
     /// Wakes the flusher, or pauses, as the test of a writer says.

@@ -304,6 +304,9 @@ impl RequestQueue {
                     self.core.log_request(now, context, Action::Complete { issued }, rq);
                     self.tell_flushed(now, context, rq);
                     self.end_request(now, context, rq);
+                    // Observed on 6.12.117, block_rq_issue: the worker first issues what waited for
+                    // a tag, and then comes to the next flush.
+                    self.restart_hardware_queues();
                 }
                 Some(step) => unreachable!("{step:?} does not follow a flush"),
             }

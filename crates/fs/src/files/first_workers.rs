@@ -32,6 +32,11 @@ impl FirstWorkers {
         self.starter = Some(starter);
     }
 
+    /// Who starts threads.
+    pub fn starter(&self) -> Option<ContextId> {
+        self.starter
+    }
+
     /// Who is to be asked for a thread; nobody if there are workers, or if they are not waited for.
     pub fn lacking(&self) -> Option<ContextId> {
         self.starter.filter(|_| !self.are_there)

@@ -14,30 +14,74 @@ use std::task::Poll;
 
 /// What such a worker does.
 pub(crate) async fn run(task: Task) -> i32 {
-    loop {
+    task.notified().await;
+    if task.world().worker_started(task.id()) {
         task.notified().await;
-        loop {
-            let next = task.files().finishing().take();
-            let Some((owner, number, finish)) = next else { break };
-            let file = finish.written.file;
-            FileIo::of(&task).finish(finish).await;
-            let mut world = task.world();
-            for waiting in world.files().finishing().end(file) {
-                world.wake_for_workers(task.id(), waiting);
+    }
+    loop {
+        task.files().finishing().wakes(task.id());
+        while task.world().has_to_finish(task.id()) {
+            if task.files().finishing().next_idle().is_none() {
+                start_one_more(&task).await;
+                continue;
             }
-            world.operation_done(owner, number, task.id());
+            task.files().finishing().works(task.id());
+            while task.world().has_to_finish(task.id()) {
+                finish_next(&task).await;
+            }
         }
         task.files().finishing().rests(task.id());
+        task.notified().await;
     }
 }
+
+async fn finish_next(task: &Task) {
+    let next = task.files().finishing().take();
+    let (owner, number, finish) = next.expect("something is due");
+    let file = finish.written.file;
+    FileIo::of(task).finish(finish).await;
+    let mut world = task.world();
+    for waiting in world.files().finishing().end(file) {
+        world.wake_for_workers(task.id(), waiting);
+    }
+    world.operation_done(owner, number, task.id());
+}
+
+/// The last worker that had nothing to do waits until there is one more.
+async fn start_one_more(task: &Task) {
+    let starter = task.files().first_workers().starter();
+    let Some(starter) = starter else { return task.world().spawn_finishers(1) };
+    task.files().finishing().want(task.id());
+    task.notify(starter);
+    let started = poll_fn(|_| {
+        let mut world = task.world();
+        match world.files().finishing().take_started() {
+            Some(started) => Poll::Ready(started),
+            None => task.wait(&mut world, Wait::Workers),
+        }
+    });
+    let started = started.await;
+    task.files().finishing().rests(started);
+    task.notify(started);
+}
+
+/// How often the kernel reads the clock to start a thread.
+// observed on 6.12.117: commands behind the first request of a process of fio with libaio, on ext4
+// and XFS, are so much later
+const LOOKS_PER_THREAD: u64 = 3;
 
 /// Starts a thread whenever it is told to.
 pub(crate) async fn start(task: Task) -> i32 {
     loop {
         task.notified().await;
+        task.compute(task.costs().kernel_clock * LOOKS_PER_THREAD).await;
         let mut world = task.world();
-        let rescuer = world.spawn_kernel_task(KernelTask::Rescuer);
-        world.notify(rescuer);
+        let what = match world.files().finishing().is_wanting() {
+            true => KernelTask::Finisher,
+            false => KernelTask::Rescuer,
+        };
+        let thread = world.spawn_kernel_task(what);
+        world.notify(thread);
     }
 }
 
@@ -99,11 +143,9 @@ impl FileIo<'_> {
     pub(super) fn finish_later(&self, number: u64, finish: Finish) {
         let mut world = self.world();
         world.io().get(self.id(), number).is_finished_later = true;
-        let lacks_worker = world.files().finishing().begin(self.id(), number, finish);
-        if lacks_worker {
-            let worker = world.spawn_kernel_task(KernelTask::Finisher);
-            world.files().finishing().add_worker(worker);
-        }
+        world.files().finishing().begin(self.id(), number, finish);
+        let lacking = world.files().finishing().lacking();
+        world.spawn_finishers(lacking);
     }
 
     /// Waits until no write of a file is left that workers finish.

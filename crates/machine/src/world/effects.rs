@@ -1,6 +1,7 @@
 //! Who goes on: notifying and waking on behalf of somebody, and what storage wants done with tasks.
 
 use super::World;
+use crate::cpus::State;
 use crate::storage::Effect;
 use crate::tasks::{KernelTask, Wait};
 use block::{CgroupId, ContextId, Shape};
@@ -60,17 +61,51 @@ impl World {
         flusher
     }
 
-    /// The data of an operation are on the disk, and something is left to do for it: a worker that
-    /// has nothing to do finishes it.
+    /// The data of an operation are on the disk, and something is left to do for it.
     pub fn leave_to_finisher(&mut self, owner: ContextId, number: u64, by: ContextId) {
-        let finishing = self.storage.files().finishing();
-        if !finishing.is_due(owner, number) {
-            return;
+        if self.storage.files().finishing().is_due(owner, number) {
+            self.wake_finisher(by);
         }
-        let idle = finishing.workers().find(|it| self.tasks.wait(*it) == Wait::Notification);
-        if let Some(idle) = idle {
+    }
+
+    /// A worker that has nothing to do wakes if something is due and nobody works.
+    fn wake_finisher(&mut self, by: ContextId) {
+        if self.has_to_finish(by)
+            && let Some(idle) = self.storage.files().finishing().next_idle()
+            && self.tasks.wait(idle) == Wait::Notification
+        {
             self.notify_by(by, idle);
         }
+    }
+
+    /// Whether something is due and no worker but perhaps this one works.
+    pub fn has_to_finish(&mut self, worker: ContextId) -> bool {
+        let finishing = self.storage.files().finishing();
+        let works = |it: ContextId| it != worker && self.cpus.state(it) != State::Blocked;
+        finishing.has_due() && !finishing.busy().any(works)
+    }
+
+    /// A task falls asleep. If it is a worker, another one goes on with what is due.
+    pub fn note_sleep_of_finisher(&mut self, context: ContextId) {
+        if self.storage.format().is_some() && self.storage.files().finishing().is_busy(context) {
+            self.wake_finisher(context);
+        }
+    }
+
+    /// There are so many more workers that finish direct writes, and that have nothing to do.
+    pub fn spawn_finishers(&mut self, count: usize) {
+        for _ in 0..count {
+            let worker = self.spawn_kernel_task(KernelTask::Finisher);
+            self.storage.files().finishing().rests(worker);
+        }
+    }
+
+    /// A worker is there; who waited for it goes on. The answer is whether somebody did.
+    pub fn worker_started(&mut self, worker: ContextId) -> bool {
+        let wanted_by = self.storage.files().finishing().started(worker);
+        let is_wanted = wanted_by.is_some();
+        wanted_by.into_iter().for_each(|task| self.wake_for_workers(worker, task));
+        is_wanted
     }
 
     /// A thread for workers that finish direct writes is there: who waited for it goes on.

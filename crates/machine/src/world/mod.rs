@@ -315,6 +315,7 @@ impl World {
 
     /// A running task goes to sleep.
     pub fn block(&mut self, context: ContextId) {
+        self.note_sleep_of_finisher(context);
         self.tell_blocking(context);
         self.cpus.block(&mut self.clock, context);
     }

@@ -384,12 +384,13 @@ async fn begin(task: &Task, jobs: &[Job], habits: &FioHabits) {
     task.compute(task.costs().launch).await;
     for job in jobs {
         let files = job.files.list.iter().filter(|file| file.kind == FileKind::File);
-        let mut missing = 0;
-        for file in files.clone() {
+        let (mut missing, is_alone) = (0, files.clone().count() == 1);
+        for file in files {
             missing += u32::from(task.look_for(&file.name).await.is_none());
         }
         if missing > 0 {
-            task.look_for_files(1 + missing).await;
+            // Of one file alone it asks once more: 1 to 6 files of 1 to 3 jobs.
+            task.look_for_files(missing + u32::from(is_alone)).await;
         }
     }
     if takes_time(task) {

@@ -108,6 +108,8 @@ struct Computing {
     affinity: Option<CoreSet>,
     /// It runs a program, which may lose its core outside system calls.
     is_program: bool,
+    /// It was started while the others run. Tasks of the kernel have mostly been there since boot.
+    is_started: bool,
     /// It is in a system call that ends before anything else happens to the task.
     in_call: bool,
     /// It does not wait until others have had their turn.
@@ -323,6 +325,7 @@ impl Computing {
             nice: newcomer.nice,
             affinity: newcomer.affinity,
             is_program: newcomer.is_program,
+            is_started: newcomer.is_program,
             in_call: false,
             is_urgent: false,
             is_ready: false,

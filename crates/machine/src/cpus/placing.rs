@@ -19,6 +19,11 @@ impl Cpus {
         self.place(clock, context);
     }
 
+    /// A task of the kernel was not there when it was booted.
+    pub fn note_started(&mut self, context: ContextId) {
+        self.of_mut(context).is_started = true;
+    }
+
     /// A running task goes to sleep and leaves its core.
     pub fn block(&mut self, clock: &mut Clock, context: ContextId) {
         let computing = self.of_mut(context);
@@ -169,7 +174,7 @@ impl Cpus {
     fn place(&mut self, clock: &mut Clock, context: ContextId) {
         if let RunQueue::Stepped(queue) = &mut self.run_queue {
             let computing = &self.contexts[context.0 as usize];
-            queue.wake(clock.ticked(), context, computing.cpu_nice(), computing.is_program);
+            queue.wake(clock.ticked(), context, computing.cpu_nice(), computing.is_started);
             return self.suspend_for_others(clock);
         }
         self.forgive(context);

@@ -81,6 +81,7 @@ pub(crate) async fn start(task: Task) -> i32 {
             false => KernelTask::Rescuer,
         };
         let thread = world.spawn_kernel_task(what);
+        world.cpus().note_started(thread);
         world.notify(thread);
     }
 }

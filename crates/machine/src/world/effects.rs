@@ -78,10 +78,11 @@ impl World {
         }
     }
 
-    /// Whether something is due and no worker but perhaps this one works.
+    /// Whether something is due and no worker but perhaps this one works. One that was woken does
+    /// not before it has the core (observed on 6.12.117).
     pub fn has_to_finish(&mut self, worker: ContextId) -> bool {
         let finishing = self.storage.files().finishing();
-        let works = |it: ContextId| it != worker && self.cpus.state(it) != State::Blocked;
+        let works = |it: ContextId| it != worker && self.cpus.state(it) == State::Running;
         finishing.has_due() && !finishing.busy().any(works)
     }
 

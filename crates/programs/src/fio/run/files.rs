@@ -166,6 +166,15 @@ impl Files {
         Some(Ok(opened))
     }
 
+    /// Closes a file if it is open.
+    pub async fn close_one(&mut self, task: &Task, open: &[File], file: usize) {
+        if let Some(slot) = &mut self.slots[file]
+            && std::mem::take(&mut slot.is_open)
+        {
+            task.close(&open[file]).await;
+        }
+    }
+
     /// Closes what is open, and removes what is to be removed.
     pub async fn close(&mut self, task: &Task, open: &[File], removes: bool) {
         for (slot, file) in self.slots.iter_mut().zip(open) {

@@ -191,9 +191,9 @@ impl Lanes {
         })
     }
 
-    /// Closes the files after a round and opens them again, as fio does for the next; those of a
-    /// file system when the next request goes there.
-    pub async fn open_again(&mut self, job: &Job) {
+    /// Closes the files after a round, and perhaps removes them, and opens them again, as fio does
+    /// for the next; those of a file system when the next request goes there.
+    pub async fn open_again(&mut self, removes: bool) {
         let is_mapped = matches!(self.kind, Kind::Mapped(_));
         for (number, file) in self.files.iter().enumerate() {
             if !self.named.has(number) {
@@ -207,7 +207,7 @@ impl Lanes {
         if let Kind::Mapped(maps) = &mut self.kind {
             maps.forget();
         }
-        self.named.close(&self.task, &self.files, job.creation.unlinks_each_loop).await;
+        self.named.close(&self.task, &self.files, removes).await;
     }
 
     /// Closes the files.
@@ -221,6 +221,16 @@ impl Lanes {
         if let Kind::Exchange(donor) = &self.kind {
             donor.close(&self.task).await;
         }
+    }
+
+    /// Closes a file of a file system.
+    pub async fn close_file(&mut self, file: usize) {
+        self.named.close_one(&self.task, &self.files, file).await;
+    }
+
+    /// Whether fio closes its files as soon as it is done with them: what is mapped stays.
+    pub fn closes_files(&self) -> bool {
+        !matches!(self.kind, Kind::Mapped(_) | Kind::Exchange(_))
     }
 
     /// Opens a file of a file system if it is not open.

@@ -116,6 +116,8 @@ params::section! {
         pieces_kept_by_turning_ext4: u64 = Whole(0, 1024, "pieces"),
         /// Pages that mounting ext4 leaves for whatever else, with more than little memory.
         pages_left_by_ext4: u64 = PAGES,
+        /// Pages for all but files that are on a core's lists besides when ext4 has been mounted.
+        pages_at_hand_by_ext4: u64 = PAGES,
         /// Disks from this size on make mounting ext4 wait for tags.
         large_disk: Bytes = Size(0.0, 1e18),
         /// How often mounting it there does.

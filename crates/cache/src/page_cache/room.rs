@@ -18,6 +18,8 @@ pub struct Mounted {
     pub has_buffers: bool,
     /// Pages for whatever else that mounting leaves with a core of more than little memory.
     pub others: u64,
+    /// Pages for all else that are on a core's lists then, and are put back before those of files.
+    pub at_hand: u64,
 }
 
 impl PageCache {
@@ -39,7 +41,7 @@ impl PageCache {
     /// A file system is mounted, which leaves memory as it does.
     pub fn note_mount(&mut self, mounted: Mounted) {
         let frames = self.pages.frames();
-        frames.into_iter().for_each(|frames| frames.keep_pieces(mounted.pieces_kept));
+        frames.into_iter().for_each(|it| it.note_mount(mounted.pieces_kept, mounted.at_hand));
         self.pcp_lists.note_mount(mounted.has_buffers, mounted.others);
     }
 

@@ -136,8 +136,8 @@ impl Frames {
         Frames { in_reverse: in_reverse.then(Reverse::default), ..self }
     }
 
-    /// A file system is mounted. So many pieces of nodes stay, as others have room for them already,
-    /// and so many more pages that are not for files are at hand.
+    /// A file system is mounted. So many pieces of nodes stay, as others have room for them, and so
+    /// many more pages that are not for files are at hand.
     pub fn note_mount(&mut self, kept: u64, foreign: u64) {
         self.pieces_kept = Some(kept);
         self.foreign += foreign;

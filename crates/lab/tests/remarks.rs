@@ -30,6 +30,22 @@ fn a_priority_that_nobody_honours_is_told_with_the_schedulers() {
 }
 
 #[test]
+fn a_priority_of_a_job_for_which_the_flusher_writes_is_told() {
+    let said = |operands: &str| {
+        let dd = format!("ionice -c2 -n7 dd if=/dev/zero of=/mnt/a bs=64k count=9 {operands}");
+        let text = format!(
+            "schedulers = [\"none\", \"bfq\"]\nseeds = 1\nfs = \"ext4\"\n\
+             [[job]]\nname = \"copy\"\nrun = \"{dd}\"\n"
+        );
+        let plan = Plan::new(Experiment::parse("x.toml", &text).unwrap()).unwrap();
+        let found = Summary::of(&run(plan, None, 1, &|_| {}).unwrap()).findings.join("\n");
+        found.contains("The I/O priority of copy has no effect")
+    };
+    assert!(said(""));
+    assert!(!said("oflag=direct") && !said("conv=fsync"));
+}
+
+#[test]
 fn jobs_that_do_not_run_at_the_same_time_are_told() {
     let told = |late: &str| {
         let early = "fio --name=log --filename=/mnt/log --rw=write --size=1m";

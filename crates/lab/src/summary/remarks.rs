@@ -8,7 +8,7 @@ use crate::matrix::Report;
 use crate::metrics::CallKind;
 use crate::plan::{PlannedJob, Row};
 use crate::quantity::{Kind, human};
-use crate::result::RunResult;
+use crate::result::{JobResult, RunResult};
 use crate::world::World;
 use base::{Duration, Instant};
 use block::Ioprio;
@@ -127,6 +127,29 @@ impl Findings<'_> {
         all.iter().map(sentence).collect()
     }
 
+    /// Whose priority the scheduler would heed, but never sees, as the flusher writes for them.
+    fn priorities_of_nobody(&self) -> Option<String> {
+        let rows = self.report.plan.rows.iter().enumerate();
+        let heeded = rows.filter(|(_, row)| row.spec.honours_ioprio());
+        let mut names: Vec<&str> = Vec::new();
+        for (row, run) in
+            heeded.filter_map(|(at, row)| self.report.results_of(at).first().map(|run| (row, run)))
+        {
+            for planned in row.jobs.iter().filter(|it| has_ioprio(it)) {
+                if leaves_all_to_flusher(planned, run) && !names.contains(&&*planned.job.name) {
+                    names.push(&planned.job.name);
+                }
+            }
+        }
+        (!names.is_empty()).then(|| {
+            format!(
+                "The I/O priority of {} has no effect: what goes through the page cache is written \
+                 by the flusher, with its own. oflag=direct, direct=1 or a sync make it theirs.",
+                names.join(", ")
+            )
+        })
+    }
+
     /// What was asked for and has no effect.
     pub(super) fn without_effect(&self) -> Vec<String> {
         let rows = &self.report.plan.rows;
@@ -146,6 +169,7 @@ impl Findings<'_> {
                 names.join(", ")
             ));
         }
+        sentences.extend(self.priorities_of_nobody());
         let mut told: Vec<String> = self.idle_weights();
         for row in rows {
             for (name, value) in &row.unchanged {
@@ -196,6 +220,14 @@ fn called(planned: &PlannedJob, run: &RunResult) -> Option<(Instant, Instant)> {
     let names = planned.result_names();
     let all = names.iter().filter_map(|name| run.job(name)?.called);
     all.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))
+}
+
+/// Whether a job writes and has sent the disk nothing itself.
+fn leaves_all_to_flusher(planned: &PlannedJob, run: &RunResult) -> bool {
+    let names = planned.result_names();
+    let results: Vec<&JobResult> = names.iter().filter_map(|name| run.job(name)).collect();
+    let writes = results.iter().any(|it| it.calls[CallKind::Write as usize].count > 0);
+    writes && results.iter().all(|it| it.layers.device.count == 0)
 }
 
 /// Whether a job is told to begin later.

@@ -301,7 +301,7 @@ impl RequestQueue {
                 None => {
                     let issued = self.core.seen.requests[command].issued_at;
                     self.core.seen.requests[rq].issued_at = issued;
-                    self.core.log_request(now, context, Action::Complete { issued }, rq);
+                    self.core.log_flushed(now, context, issued, rq);
                     self.tell_flushed(now, context, rq);
                     self.end_request(now, context, rq);
                     // Observed on 6.12.117, block_rq_issue: the worker first issues what waited for

@@ -396,6 +396,7 @@ impl<'a> Case<'a> {
             cost,
             share,
             evidence,
+            victims: 0,
             mechanism: "",
             remedies: Vec::new(),
             confidence: self.confidence(caller, &parts),

@@ -47,6 +47,9 @@ pub struct Finding {
     pub share: f64,
     /// Counts, and where to look.
     pub evidence: Vec<String>,
+    /// Of how many others the same is so.
+    #[serde(skip)]
+    pub victims: usize,
     /// How that comes about.
     pub mechanism: &'static str,
     /// What to change.
@@ -99,6 +102,8 @@ pub struct Remedy {
 pub const BOOT: &str = "boot with";
 /// A change that makes calls so many times shorter shows that a guess was right.
 const BORNE_OUT: f64 = 3.0;
+/// So many of those are named of whom the same is so.
+const MOST_VICTIMS: usize = 4;
 
 /// A change of an experiment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -212,8 +217,16 @@ impl Finding {
         Duration::from_nanos((lost * worth) as u64)
     }
 
-    /// The same is so for somebody else.
+    /// The same is so for somebody else. The first few are named.
     pub(super) fn add_victim(&mut self, other: &Finding) {
+        self.victims += 1;
+        if self.victims > MOST_VICTIMS {
+            let more = format!("and so for {} more", self.victims - MOST_VICTIMS);
+            if self.victims > MOST_VICTIMS + 1 {
+                self.evidence.retain(|it| !it.starts_with("and so for "));
+            }
+            return self.evidence.push(more);
+        }
         let (cost, kind) = (super::case::time(other.cost), other.kind.name());
         let share = 100.0 * other.share;
         let line =

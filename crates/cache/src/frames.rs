@@ -48,11 +48,17 @@ const NODE: u64 = 64;
 /// Nodes in a piece of memory, which is so many pages (observed).
 const NODES_PER_PIECE: u64 = 14;
 const PIECE: u64 = 2;
-/// Nodes of a file that lie in pieces of others: 11 to 13, by the bios of a file of 32 MiB that
-/// follows one of 12 to 48 MiB, on 6.12.117 with 256 MiB to 1 GiB.
-const SHARING: u64 = 12;
 /// What a core puts back for a piece: so many times what it gets at a time.
 const PUT_BACK: u64 = 32;
+
+/// What of a file's nodes stays in memory when the file is let go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NodesKept {
+    /// Nodes that lie in pieces of others.
+    pub shared: u64,
+    /// Pieces that others have room for.
+    pub pieces: u64,
+}
 
 /// A page of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,8 +81,8 @@ pub struct Frames {
     given_since_taken: u64,
     /// Pieces of nodes that become free at the next change of tasks.
     pieces: u64,
-    /// How many of those of a file do not, if that is known.
-    pieces_kept: Option<u64>,
+    /// What of a file's nodes does not become free, if that is known.
+    nodes_kept: Option<NodesKept>,
     /// Pages at hand that are not for files, which are put back sooner.
     foreign: u64,
     /// Pages go because others need memory.
@@ -124,7 +130,7 @@ impl Frames {
             free,
             given_since_taken: 0,
             pieces: 0,
-            pieces_kept: None,
+            nodes_kept: None,
             foreign: lists.foreign,
             is_short: false,
             in_reverse: None,
@@ -136,10 +142,10 @@ impl Frames {
         Frames { in_reverse: in_reverse.then(Reverse::default), ..self }
     }
 
-    /// A file system is mounted. So many pieces of nodes stay, as others have room for them, and so
-    /// many more pages that are not for files are at hand.
-    pub fn note_mount(&mut self, kept: u64, foreign: u64) {
-        self.pieces_kept = Some(kept);
+    /// A file system is mounted, which keeps so many nodes, and so many more pages that are not for
+    /// files are at hand.
+    pub fn note_mount(&mut self, kept: NodesKept, foreign: u64) {
+        self.nodes_kept = Some(kept);
         self.foreign += foreign;
     }
 
@@ -219,9 +225,9 @@ impl Frames {
         if self.in_reverse.is_some() {
             return;
         }
-        let Some(kept) = self.pieces_kept else { return };
-        let whole = nodes.saturating_sub(SHARING) / NODES_PER_PIECE;
-        self.pieces += whole.saturating_sub(kept);
+        let Some(kept) = self.nodes_kept else { return };
+        let whole = nodes.saturating_sub(kept.shared) / NODES_PER_PIECE;
+        self.pieces += whole.saturating_sub(kept.pieces);
     }
 
     /// A task was started, which takes memory.
@@ -385,11 +391,11 @@ mod tests {
     fn pieces_make_a_core_put_back_others_first_and_then_the_oldest_of_files() {
         let lists = Lists { files: 600, doubled: 0, foreign: 77 };
         let mut frames = Frames::new(10_000, 15, 0, lists);
-        frames.note_mount(1, 0);
+        frames.note_mount(NodesKept { shared: 12, pieces: 1 }, 0);
         let all = take(&mut frames, 500);
         give(&mut frames, &all);
         frames.nodes_left(nodes_above(leaf_of(4095) + 1));
-        // Two pieces of whom the first does nothing: the 77 others, and 403 of the 600.
+        // Two pieces go, of which the first does nothing: the 77 others, and 403 of the 600.
         let again = take(&mut frames, 197);
         assert_eq!((again[0], again[196]), (499, 303));
         assert_eq!(frames.at_hand.len(), 0);

@@ -1,6 +1,7 @@
 //! Which file system is mounted, and how; what a fresh mount does to memory and to tags.
 
 use base::Bytes;
+use cache::frames::NodesKept;
 use cache::page_cache::Mounted;
 use guest::Files;
 
@@ -48,13 +49,14 @@ impl Mount {
     /// What of memory it has to do with, on a disk that turns or does not.
     pub fn in_memory(&self, guest: &Files, turns: bool) -> Mounted {
         let is_ext4 = self.format == Format::Ext4;
-        let pieces_kept = match is_ext4 && turns {
+        let pieces = match is_ext4 && turns {
             true => guest.pieces_kept_by_turning_ext4,
             false => guest.pieces_kept,
         };
+        let nodes_kept = NodesKept { shared: guest.nodes_shared, pieces };
         let others = if is_ext4 { guest.pages_left_by_ext4 } else { 0 };
         let at_hand = if is_ext4 { guest.pages_at_hand_by_ext4 } else { 0 };
-        Mounted { pieces_kept, has_buffers: is_ext4, others, at_hand }
+        Mounted { nodes_kept, has_buffers: is_ext4, others, at_hand }
     }
 
     /// How often mounting it on a disk of so many bytes makes a task wait for a tag.
@@ -91,11 +93,11 @@ mod tests {
         for format in [Format::Ext4, Format::Xfs] {
             let mount = Mount { format, ..Mount::default() };
             let files = &Profile::neutral().files;
-            let Mounted { pieces_kept, others, .. } = mount.in_memory(files, true);
-            assert_eq!((pieces_kept, others, mount.waits_for_tags(files, large)), (0, 0, 0));
+            let Mounted { nodes_kept, others, .. } = mount.in_memory(files, true);
+            assert_eq!((nodes_kept.pieces, others, mount.waits_for_tags(files, large)), (0, 0, 0));
         }
         let files = &Profile::uml().files;
-        assert_eq!(Mount::default().in_memory(files, true).pieces_kept, 3);
+        assert_eq!(Mount::default().in_memory(files, true).nodes_kept.pieces, 3);
         assert_eq!(Mount::default().waits_for_tags(files, large), 2);
     }
 }

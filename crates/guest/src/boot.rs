@@ -110,6 +110,8 @@ params::section! {
     /// What file systems do beside their rules.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Files in "files" {
+        /// Nodes of a file that lie in pieces of memory which others have begun.
+        nodes_shared: u64 = Whole(0, 1024, "nodes"),
         /// Nodes' worth of pages of a file that stay in memory when it is let go.
         pieces_kept: u64 = Whole(0, 1024, "pieces"),
         /// The same on ext4 on a disk that turns.

@@ -94,6 +94,8 @@ params::section! {
         paths_per_job: u32 = FILES,
         /// The same for each file of a job, before any of them is made.
         paths_per_file: u32 = FILES,
+        /// The same for the file of a job that has one, when it is found missing.
+        paths_of_only_file: u32 = FILES,
     }
     with {
         /// What the helper does.

@@ -1,7 +1,7 @@
 //! Which pages leave memory: on demand, with their file, or because more are to come.
 
 use super::{DISK, FILE_PAGES, PageCache, TOGETHER};
-use crate::frames::{Frames, leaf_of, nodes_above};
+use crate::frames::{Frames, NodesKept, leaf_of, nodes_above};
 use crate::lru::Verdict;
 use crate::pages::Flags;
 use block::PagesWhy;
@@ -12,8 +12,8 @@ use std::ops::Range;
 /// What of memory a mounted file system has to do with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mounted {
-    /// Pieces of nodes of a file that stay when it is let go.
-    pub pieces_kept: u64,
+    /// What of a file's nodes stays when it is let go.
+    pub nodes_kept: NodesKept,
     /// Its dirty pages have descriptions of their blocks (buffer heads).
     pub has_buffers: bool,
     /// Pages for whatever else that mounting leaves with a core of more than little memory.
@@ -41,7 +41,7 @@ impl PageCache {
     /// A file system is mounted, which leaves memory as it does.
     pub fn note_mount(&mut self, mounted: Mounted) {
         let frames = self.pages.frames();
-        frames.into_iter().for_each(|it| it.note_mount(mounted.pieces_kept, mounted.at_hand));
+        frames.into_iter().for_each(|it| it.note_mount(mounted.nodes_kept, mounted.at_hand));
         self.pcp_lists.note_mount(mounted.has_buffers, mounted.others);
     }
 

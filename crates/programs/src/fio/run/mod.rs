@@ -389,8 +389,8 @@ async fn begin(task: &Task, jobs: &[Job], habits: &FioHabits) {
             missing += u32::from(task.look_for(&file.name).await.is_none());
         }
         if missing > 0 {
-            // Of one file alone it asks once more: 1 to 6 files of 1 to 3 jobs.
-            task.look_for_files(missing + u32::from(is_alone)).await;
+            let more = if is_alone { habits.paths_of_only_file } else { 0 };
+            task.look_for_files(missing + more).await;
         }
     }
     if takes_time(task) {

@@ -396,7 +396,7 @@ impl<'a> Case<'a> {
             cost,
             share,
             evidence,
-            victims: 0,
+            others: Vec::new(),
             mechanism: "",
             remedies: Vec::new(),
             confidence: self.confidence(caller, &parts),

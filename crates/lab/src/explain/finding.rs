@@ -47,9 +47,8 @@ pub struct Finding {
     pub share: f64,
     /// Counts, and where to look.
     pub evidence: Vec<String>,
-    /// Of how many others the same is so.
-    #[serde(skip)]
-    pub victims: usize,
+    /// Of whom else the same is so, and what it costs each.
+    pub others: Vec<String>,
     /// How that comes about.
     pub mechanism: &'static str,
     /// What to change.
@@ -102,8 +101,6 @@ pub struct Remedy {
 pub const BOOT: &str = "boot with";
 /// A change that makes calls so many times shorter shows that a guess was right.
 const BORNE_OUT: f64 = 3.0;
-/// So many of those are named of whom the same is so.
-const MOST_VICTIMS: usize = 4;
 
 /// A change of an experiment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -217,21 +214,13 @@ impl Finding {
         Duration::from_nanos((lost * worth) as u64)
     }
 
-    /// The same is so for somebody else. The first few are named.
+    /// The same is so for somebody else.
     pub(super) fn add_victim(&mut self, other: &Finding) {
-        self.victims += 1;
-        if self.victims > MOST_VICTIMS {
-            let more = format!("and so for {} more", self.victims - MOST_VICTIMS);
-            if self.victims > MOST_VICTIMS + 1 {
-                self.evidence.retain(|it| !it.starts_with("and so for "));
-            }
-            return self.evidence.push(more);
-        }
         let (cost, kind) = (super::case::time(other.cost), other.kind.name());
         let share = 100.0 * other.share;
         let line =
             format!("so for {}: {cost}, {share:.0} % of the time of its {kind}s", other.victim);
-        self.evidence.push(line);
+        self.others.push(line);
     }
 
     /// It is about what somebody has set, and holds only if the default is better.

@@ -26,6 +26,8 @@ const LEAST: f64 = 0.01;
 const STAGES: usize = 4;
 /// So many tasks are named that have handles in a commit.
 const MEMBERS: usize = 5;
+/// So many of those are named of whom the same is so.
+const MOST_OTHERS: usize = 4;
 /// How far what belongs to a finding stands in.
 const INDENT: &str = "     ";
 /// And the lines that follow the first of such a paragraph.
@@ -289,7 +291,9 @@ fn finding_text(number: usize, it: &Finding, style: &Style) -> String {
         );
         out.push_str(&paragraph(&text, style, INDENT, HANGING));
     }
-    for evidence in &it.evidence {
+    let more = it.others.len().saturating_sub(MOST_OTHERS);
+    let more = (more > 0).then(|| format!("and so for {more} more, who are in --json"));
+    for evidence in it.evidence.iter().chain(it.others.iter().take(MOST_OTHERS)).chain(&more) {
         out.push_str(&paragraph(&format!("· {evidence}"), style, INDENT, HANGING));
     }
     for change in changes(it) {

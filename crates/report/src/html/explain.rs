@@ -150,7 +150,7 @@ pub(super) fn finding(
         whose: label.to_string(),
         title: title_of(found),
         cost: cost(found),
-        evidence: found.evidence.clone(),
+        evidence: found.evidence.iter().chain(&found.others).cloned().collect(),
         mechanism: found.mechanism.to_string(),
         changes: changes(found).collect(),
         place,

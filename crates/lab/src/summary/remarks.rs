@@ -103,9 +103,13 @@ impl Findings<'_> {
 
     /// Which jobs do not run at the same time, though nobody said so.
     pub(super) fn apart(&self) -> Vec<String> {
+        apart(self.first_runs())
+    }
+
+    /// Each row with its first run.
+    fn first_runs(&self) -> impl Iterator<Item = (&Row, &RunResult)> {
         let rows = self.report.plan.rows.iter().enumerate();
-        let first = |(at, row)| Some((row, self.report.results_of(at).first()?));
-        apart(rows.filter_map(first))
+        rows.filter_map(|(at, row)| Some((row, self.report.results_of(at).first()?)))
     }
 
     /// Which weights nobody takes notice of.
@@ -129,12 +133,8 @@ impl Findings<'_> {
 
     /// Whose priority the scheduler would heed, but never sees, as the flusher writes for them.
     fn priorities_of_nobody(&self) -> Option<String> {
-        let rows = self.report.plan.rows.iter().enumerate();
-        let heeded = rows.filter(|(_, row)| row.spec.honours_ioprio());
         let mut names: Vec<&str> = Vec::new();
-        for (row, run) in
-            heeded.filter_map(|(at, row)| self.report.results_of(at).first().map(|run| (row, run)))
-        {
+        for (row, run) in self.first_runs().filter(|(row, _)| row.spec.honours_ioprio()) {
             for planned in row.jobs.iter().filter(|it| has_ioprio(it)) {
                 if leaves_all_to_flusher(planned, run) && !names.contains(&&*planned.job.name) {
                     names.push(&planned.job.name);
@@ -143,8 +143,8 @@ impl Findings<'_> {
         }
         (!names.is_empty()).then(|| {
             format!(
-                "The I/O priority of {} has no effect: what goes through the page cache is written \
-                 by the flusher, with its own. oflag=direct, direct=1 or a sync make it theirs.",
+                "The I/O priority of {} has no effect: the flusher writes what goes through the \
+                 page cache, with its own. A job that writes directly or syncs writes itself.",
                 names.join(", ")
             )
         })

@@ -210,7 +210,7 @@ fn copy_workspace(root: &Path, tree: &Path, tested: &Tested, planted: &[String])
         write_new(&tree.join(name), &fs::read(root.join(name))?)?;
     }
     let mut skipped: BTreeSet<PathBuf> = planted.iter().map(|file| root.join(file)).collect();
-    skipped.insert(root.join(tested.library()));
+    skipped.insert(root.join(tested.root_file()));
     for name in ["crates", "xtask", "experiments", "guests", "hosts", "models"] {
         copy_directory(&root.join(name), &tree.join(name), &skipped)?;
     }
@@ -275,9 +275,9 @@ fn build(
     tested: &Tested,
     files: &[String],
 ) -> Outcome<(Vec<Mutant>, usize, Vec<PathBuf>)> {
-    let library = tested.library();
-    let text = fs::read_to_string(root.join(&library))?;
-    write_new(&tree.join(&library), (text + SWITCH).as_bytes())?;
+    let root_file = tested.root_file();
+    let text = fs::read_to_string(root.join(&root_file))?;
+    write_new(&tree.join(&root_file), (text + SWITCH).as_bytes())?;
     let mut left_out = BTreeSet::new();
     for _ in 0..12 {
         let mut mutants = Vec::new();
@@ -338,7 +338,7 @@ fn mutants_near(text: &str, line: usize) -> Vec<u32> {
 }
 
 impl Tested {
-    fn library(&self) -> String {
+    fn root_file(&self) -> String {
         format!("{}/lib.rs", self.sources)
     }
 }

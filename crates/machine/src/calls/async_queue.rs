@@ -270,7 +270,7 @@ impl AsyncQueue {
             let may_bypass = FileIo::of(task).drop_bypassed(&transfer).await;
             match prepared.place.filter(|_| !may_bypass) {
                 Some((file, offset)) => {
-                    FileIo::of(task).write_through(&file, offset, &transfer).await;
+                    FileIo::of(task).write_by_the_cache(&file, offset, &transfer).await;
                     task.world().all_submitted(task.id(), number);
                 }
                 None => {

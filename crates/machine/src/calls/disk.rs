@@ -183,7 +183,7 @@ impl Task {
             self.run_operation(number, transfer).await;
             io.drop_bypassed(&transfer).await;
         } else {
-            io.write_through(file, at, &transfer).await;
+            io.write_by_the_cache(file, at, &transfer).await;
         }
     }
 }

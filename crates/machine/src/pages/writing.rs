@@ -195,9 +195,9 @@ impl PageIo<'_> {
         }
     }
 
-    /// A write past the page cache of which pages cannot go is one through it, which is waited for
+    /// Makes a direct write one through the page cache, and waits for it, as pages of it cannot go
     /// (rule direct-io-9).
-    pub async fn write_through(&self, file: &File, offset: u64, transfer: &Transfer) {
+    pub async fn write_by_the_cache(&self, file: &File, offset: u64, transfer: &Transfer) {
         self.write_pages(file, offset, offset + transfer.sectors.bytes().0).await;
         self.write_and_wait(pages_of_transfer(transfer)).await;
         self.storage().bypassed(self.id(), transfer);

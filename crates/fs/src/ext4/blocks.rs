@@ -88,10 +88,19 @@ impl Ext4 {
         self.delayed.cut(file, block);
         let gone = self.inode(file).truncate(block);
         self.give_back_kept(file);
-        for blocks in &gone {
-            self.space.free_after(transaction, blocks.clone());
-        }
+        self.free(file, &gone, transaction);
         gone
+    }
+
+    /// Data may be written over at once where their order is nobody's business (rule ext4-space-5).
+    fn free(&mut self, file: usize, gone: &[Range<u64>], transaction: u64) {
+        let waits = self.files.mount().is_ordered || self.files.is_directory(file);
+        for blocks in gone.iter().cloned() {
+            match waits {
+                true => self.space.free_after(transaction, blocks),
+                false => self.space.free_at_once(blocks),
+            }
+        }
     }
 
     /// Gives up some blocks of a file, in a transaction; the answer is where they were, and what
@@ -104,9 +113,7 @@ impl Ext4 {
     ) -> (Vec<Range<u64>>, Leaf) {
         self.delayed.punch(file, blocks.clone());
         let (gone, leaf) = self.inode(file).punch(blocks);
-        for blocks in &gone {
-            self.space.free_after(transaction, blocks.clone());
-        }
+        self.free(file, &gone, transaction);
         (gone, leaf)
     }
 

@@ -3,7 +3,7 @@
 //! Requests are made larger and aligned before they are looked for, so that files lie in few
 //! extents: small files share chunks of 512 blocks, larger ones get pieces of their own, of which
 //! the rest is kept for them (rules ext4-space). What is freed can be used again when the
-//! transaction that freed it is on the disk.
+//! transaction that freed it is on the disk; data of a mount without order, at once.
 //!
 //! Order of search, observed on 6.12: behind the file's last block; then group by group, for small
 //! requests and for what is left of a closed file from the group of the file, else from that of the
@@ -208,6 +208,12 @@ impl Space {
     pub fn free_after(&mut self, transaction: u64, blocks: Range<u64>) {
         self.unused += blocks.end - blocks.start;
         self.pending.push((transaction, blocks));
+    }
+
+    /// Blocks that nobody must keep until a transaction is on the disk are free at once.
+    pub fn free_at_once(&mut self, blocks: Range<u64>) {
+        self.unused += blocks.end - blocks.start;
+        self.free_now(blocks);
     }
 
     /// Blocks that were kept but not used are free at once.

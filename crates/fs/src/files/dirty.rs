@@ -114,9 +114,16 @@ impl Files {
         self.dirty.cursors.get(&file).copied().unwrap_or(0)
     }
 
-    /// The flusher goes on at a page of a file next time.
-    pub fn set_cursor(&mut self, file: usize, page: u64) {
-        self.dirty.cursors.insert(file, page);
+    /// The flusher goes on behind the last page that was written of a file, if one was.
+    pub fn leave_off(&mut self, file: usize, behind: u64) {
+        if behind > 0 {
+            self.dirty.cursors.insert(file, behind);
+        }
+    }
+
+    /// The flusher goes on at the first page of a file next time.
+    pub fn begin_anew(&mut self, file: usize) {
+        self.dirty.cursors.remove(&file);
     }
 
     /// Another file system has something dirty, which its flusher writes at that time.

@@ -339,7 +339,7 @@ impl AsyncQueue {
             }
             Syscall::Sync => {
                 let ring = task.detach(number);
-                let all = 0..u64::from(u32::MAX);
+                let all = 0..cache::FILE_PAGES;
                 FileIo::of(task).make_durable(number, index, all, prepared.only_data).await;
                 task.attach(number, ring);
             }

@@ -139,37 +139,53 @@ async fn write(io: FileIo<'_>, group: CgroupId, why: Why) {
     io.queue().start_plug(io.id());
     while left > 0 && !is_awaited(io, group) && (why != Why::Much || io.is_too_much(group)) {
         io.storage().begin_round(group, before);
-        let written = round(io, group, before, left).await;
-        if written == 0 {
+        let round = round(io, group, before, left).await;
+        if round.is_idle() {
             break;
         }
-        left = left.saturating_sub(written);
+        left = left.saturating_sub(round.written);
     }
     io.finish_plug(PlugFlush::Explicit).await;
 }
 
+/// What became of a round.
+#[derive(Clone, Copy, Default)]
+struct Round {
+    /// Pages that were written.
+    written: u64,
+    /// Files that have nothing dirty any more. A round in which there was one is not the last, even
+    /// if nothing had to be written for that (rule flusher-3).
+    cleaned: u64,
+}
+
+impl Round {
+    fn is_idle(&self) -> bool {
+        self.written == 0 && self.cleaned == 0
+    }
+}
+
 /// Visits files in turn that became dirty before a tick or were left over, for a tenth of a second
-/// or until so many pages are written; the answer is how many were.
-async fn round(io: FileIo<'_>, group: CgroupId, before: u64, left: u64) -> u64 {
+/// or until so many pages are written.
+async fn round(io: FileIo<'_>, group: CgroupId, before: u64, left: u64) -> Round {
     let background = match io.format() {
         Format::Ext4 => Flags::NONE,
         Format::Xfs => Flags::BACKGROUND,
     };
-    let (mut all, begun) = (0, io.tick());
+    let (mut all, begun) = (Round::default(), io.tick());
     loop {
         let Some(file) = io.storage().next_in_round(group) else { break };
         let now = io.tick();
-        let most = io.cache().visit(group, now, left - all);
+        let most = io.cache().visit(group, now, left - all.written);
         let written = visit(io, file, most, background).await;
-        all += written;
+        all.written += written;
         let mut world = io.world();
         let now = world.tick();
-        world.storage().end_visit(file, now);
+        all.cleaned += u64::from(world.storage().end_visit(file, now));
         world.storage().files().leave_over(file, (written >= most).then_some(before), now);
         let tenth = u64::from(world.cache().hz().get() / 10);
         drop(world);
         estimate(io, group, written);
-        if all >= left || all > 0 && now > begun + tenth {
+        if all.written >= left || !all.is_idle() && now > begun + tenth {
             break;
         }
     }
@@ -197,12 +213,20 @@ async fn visit(io: FileIo<'_>, file: usize, most: u64, flags: Flags) -> u64 {
     let from = io.files().cursor(file);
     let mut last = io.write_file_pages(file, from..length, flags, most).await;
     let mut written = last.written;
-    // Observed on 6.1, 6.12 and 7.3: ext4 goes on at the first page, XFS does in its next visit.
-    if written < most && from > 0 && io.format() == Format::Ext4 {
-        last = io.write_file_pages(file, 0..from, flags, most - written).await;
-        written += last.written;
+    let comes_to_end = written < most;
+    match io.format() {
+        // Observed on 6.1, 6.12 and 7.3: ext4 goes on at the first page, XFS does in its next visit.
+        Format::Ext4 => {
+            io.files().leave_off(file, last.end);
+            if comes_to_end && from > 0 {
+                last = io.write_file_pages(file, 0..from, flags, most - written).await;
+                written += last.written;
+                io.files().leave_off(file, last.end);
+            }
+        }
+        Format::Xfs if comes_to_end => io.files().begin_anew(file),
+        Format::Xfs => io.files().leave_off(file, last.end),
     }
-    io.files().set_cursor(file, if written < most { 0 } else { last.end });
     written
 }
 

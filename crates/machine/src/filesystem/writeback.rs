@@ -52,7 +52,8 @@ impl Piece {
 }
 
 impl FileIo<'_> {
-    /// Writes dirty pages of a file, at most so many.
+    /// Writes dirty pages of a file, at most so many. On ext4 the flusher goes on behind them next
+    /// time, if the whole file was to be written (rule flusher-3).
     pub(super) async fn write_file_pages(
         &self,
         file: usize,
@@ -61,7 +62,14 @@ impl FileIo<'_> {
         most: u64,
     ) -> Progress {
         match self.format() {
-            Format::Ext4 => self.on_ext4().write_dirty(file, pages, flags, most).await,
+            Format::Ext4 => {
+                let is_whole = pages == (0..FILE_PAGES);
+                let progress = self.on_ext4().write_dirty(file, pages, flags, most).await;
+                if is_whole {
+                    self.files().leave_off(file, progress.end);
+                }
+                progress
+            }
             Format::Xfs => self.on_xfs().write_dirty(file, pages, flags, most).await,
         }
     }

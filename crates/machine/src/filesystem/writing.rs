@@ -10,7 +10,7 @@ use crate::file::{Errno, File, MOST_BYTES, Transfer};
 use crate::pages::pages_of;
 use base::{Sector, Sectors};
 use block::{Flags, Op, PlugFlush};
-use cache::PAGE;
+use cache::{FILE_PAGES, PAGE};
 use fs::{Format, key};
 use std::ops::Range;
 
@@ -77,7 +77,7 @@ impl FileIo<'_> {
     /// fsync or fdatasync of a file.
     pub async fn sync_file(&self, index: usize, only_data: bool) {
         let number = self.enter_call(Transfer::FLUSH).await;
-        self.make_durable(number, index, 0..u64::from(u32::MAX), only_data).await;
+        self.make_durable(number, index, 0..FILE_PAGES, only_data).await;
         self.leave_call(number);
     }
 

@@ -114,8 +114,8 @@ impl Storage {
         self.files().next_in_round(&all)
     }
 
-    /// A file with nothing dirty is not looked at by the flusher.
-    pub fn forget_if_clean(&mut self, file: usize, now: u64) {
+    /// A file with nothing dirty is not looked at by the flusher; the answer is whether it is one.
+    pub fn forget_if_clean(&mut self, file: usize, now: u64) -> bool {
         let is_clean = self.cache.next_dirty(all_pages(file)).is_none();
         if is_clean {
             self.files().note_clean(file);
@@ -124,12 +124,14 @@ impl Storage {
                 self.cache.writeback_of(group).visited(now, false, false);
             }
         }
+        is_clean
     }
 
-    /// So much as was to be written of a file has been submitted.
-    pub fn end_visit(&mut self, file: usize, now: u64) {
-        self.forget_if_clean(file, now);
+    /// So much as was to be written of a file has been submitted; the answer is whether it is clean.
+    pub fn end_visit(&mut self, file: usize, now: u64) -> bool {
+        let is_clean = self.forget_if_clean(file, now);
         self.cache.end_round(file as u64);
+        is_clean
     }
 
     /// Blocks of metadata that may go to their places.

@@ -296,6 +296,14 @@ impl PageCache {
         PageBio { token: self.next_token - 1, pages: page..page + 1 }
     }
 
+    /// Takes in a page whose block has no contents, so that nothing is read.
+    pub fn admit_blank(&mut self, page: u64) {
+        self.make_room(1);
+        self.lru.came(DISK, page, 1);
+        self.pages.put(page, Flags::UP_TO_DATE);
+        self.pcp_lists.describe();
+    }
+
     /// How many pages there are of each kind.
     pub fn counts(&self) -> Counts {
         self.pages.counts()

@@ -136,7 +136,7 @@ impl FileIo<'_> {
     async fn undo_directly(&self, index: usize, plan: DirectWrite) {
         if plan.extends {
             let size = self.files().inode(index).size;
-            self.on_ext4().free_from(index, size.div_ceil(PAGE)).await;
+            self.on_ext4().free_from(index, size).await;
             self.on_ext4().change_orphan(index, Some(size)).await;
         }
     }

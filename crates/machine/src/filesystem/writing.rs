@@ -178,6 +178,23 @@ impl FileIo<'_> {
         }
     }
 
+    /// The rest of a file's last page is zeroed in memory when the file ends within it: that page is
+    /// read if it is not there, and dirty then. The answer is whether it has contents.
+    pub(super) async fn zero_behind(&self, index: usize, size: u64) -> bool {
+        let (page, at) = (size / PAGE, key(index, size / PAGE));
+        let has_contents = !size.is_multiple_of(PAGE) && self.has_contents(index, page);
+        if has_contents {
+            if !self.cache().holds(at) {
+                self.read_alone(at, Flags::NONE).await;
+            }
+            if !self.cache().is_ready(at) {
+                self.wait_for_page(at).await;
+            }
+            self.dirty_page(index, page);
+        }
+        has_contents
+    }
+
     /// Whether a page lies within the file and has contents on the disk.
     fn has_contents(&self, index: usize, page: u64) -> bool {
         let mut files = self.files();

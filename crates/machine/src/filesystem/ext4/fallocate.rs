@@ -27,6 +27,7 @@ impl Ext4Io<'_> {
         let end = bytes.end.div_ceil(PAGE);
         let mut at = bytes.start / PAGE;
         let is_exact = end - at <= LONGEST_UNWRITTEN;
+        let grows = !keeps_size && bytes.end > self.ext4().inode(index).size;
         while at < end {
             let known = self.ext4().inode(index).find(at);
             let handle = self.begin_handle(SET_ASIDE).await;
@@ -60,6 +61,9 @@ impl Ext4Io<'_> {
                 None if self.can_free().await => {}
                 None => return Err(Errno::Enospc),
             }
+        }
+        if grows && self.files().lacks_contents(index, bytes.end / PAGE) {
+            self.hold_end(index, bytes.end);
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ use super::handles::CHANGE;
 use cache::PAGE;
 use fs::ext4::layout::GROUP;
 use fs::inode::{Inode, Leaf};
+use fs::key;
 
 /// Blocks that creating and truncating a file may change.
 /// Observed on 6.12: jbd2_handle_start.
@@ -45,7 +46,6 @@ impl Ext4Io<'_> {
     }
 
     /// Makes a file shorter or longer.
-    // Divergence: the last page of a file that ends within it is not zeroed on the disk.
     pub async fn set_size(&self, file: usize, size: u64) {
         let (superblock, table, old) = {
             let mut fs = self.ext4();
@@ -56,6 +56,7 @@ impl Ext4Io<'_> {
             // Observed on 6.12: it looks for blocks behind the end first, and is on the list of
             // orphans meanwhile, which begins in the superblock.
             let handle = self.begin_handle(TRUNCATE).await;
+            self.end_within_page(file, size).await;
             self.change(superblock).await;
             self.change(table).await;
             self.end_handle(handle);
@@ -68,14 +69,34 @@ impl Ext4Io<'_> {
         self.ext4().set_size(file, size, handle.transaction, now);
         self.end_handle(handle);
         if size < old {
-            self.free_from(file, size.div_ceil(PAGE)).await;
+            self.free_from(file, size).await;
         }
     }
 
-    /// Gives up the blocks of a file from one on, with the pages.
-    pub async fn free_from(&self, file: usize, block: u64) {
+    /// The page in which a file ends comes to memory, whether or not its block has contents
+    /// (rule ext4-write-6).
+    async fn end_within_page(&self, file: usize, size: u64) {
+        let page = size / PAGE;
+        if self.zero_behind(file, size).await {
+            self.ext4().order(file, page..page + 1);
+        }
+        self.hold_end(file, size);
+    }
+
+    /// The same of a page whose block has no contents.
+    pub(super) fn hold_end(&self, file: usize, size: u64) {
+        let at = key(file, size / PAGE);
+        if !size.is_multiple_of(PAGE) && !self.cache().holds(at) {
+            self.cache().admit_blank(at);
+        }
+    }
+
+    /// Gives up the blocks of a file behind a size, with the pages.
+    pub async fn free_from(&self, file: usize, size: u64) {
+        let block = size.div_ceil(PAGE);
         self.drop_pages(file, block).await;
         let handle = self.begin_handle(TRUNCATE).await;
+        self.end_within_page(file, size).await;
         self.lock_map(file).await;
         let (table, gone) = {
             let mut fs = self.ext4();

@@ -55,10 +55,13 @@ impl XfsIo<'_> {
         }
     }
 
-    /// Makes a file shorter or longer.
-    // Divergence: the last page of a file that ends within it is not zeroed on the disk.
+    /// Makes a file shorter or longer. Behind its end, old or new, nothing is left of the page in
+    /// which that is (rule xfs-write-6).
     pub async fn set_size(&self, file: usize, size: u64) {
         let old = self.files().inode(file).size;
+        if size != old {
+            self.zero_behind(file, size.min(old)).await;
+        }
         self.write_before_cut(file, size).await;
         if size >= old {
             let now = self.tick();

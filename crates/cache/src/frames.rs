@@ -87,6 +87,8 @@ pub struct Frames {
     foreign: u64,
     /// Pages go because others need memory.
     is_short: bool,
+    /// How many frames were in use before any was taken.
+    before: u32,
     /// Pages are let go some at a time, and a core puts back more each time.
     in_reverse: Option<Reverse>,
 }
@@ -133,6 +135,7 @@ impl Frames {
             nodes_kept: None,
             foreign: lists.foreign,
             is_short: false,
+            before: 0,
             in_reverse: None,
         }
     }
@@ -166,6 +169,12 @@ impl Frames {
             self.at_hand.extend((0..count).map(|_| Frame(self.free.take())));
         }
         self.at_hand.pop_front().expect("a batch is at hand")
+    }
+
+    /// A frame that has been in use since before any was taken; it lies apart from those.
+    pub fn take_old(&mut self) -> Frame {
+        self.before += 2;
+        Frame(u32::MAX - self.before)
     }
 
     /// How many pages the core gets now, twice as many the next time.
@@ -278,6 +287,11 @@ impl Places {
     /// A page takes a frame.
     pub fn came(&mut self, page: u64) {
         self.of.insert(page, self.frames.take());
+    }
+
+    /// A page has been in memory since before the first came.
+    pub fn was_there(&mut self, page: u64) {
+        self.of.insert(page, self.frames.take_old());
     }
 
     /// A page that was in memory is let go.

@@ -304,6 +304,14 @@ impl PageCache {
         self.pcp_lists.describe();
     }
 
+    /// The same of a page that has been in memory since the file system was mounted.
+    pub fn admit_known(&mut self, page: u64) {
+        self.make_room(1);
+        self.lru.came(DISK, page, 1);
+        self.pages.put_old(page, Flags::UP_TO_DATE);
+        self.pcp_lists.describe();
+    }
+
     /// How many pages there are of each kind.
     pub fn counts(&self) -> Counts {
         self.pages.counts()

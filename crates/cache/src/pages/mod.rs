@@ -142,6 +142,16 @@ impl Pages {
         self.replace(page, flags.with(Flags::PRESENT));
     }
 
+    /// Takes in a page that has been in memory since before the first came.
+    pub fn put_old(&mut self, page: u64, flags: Flags) {
+        let places = self.places.take();
+        self.put(page, flags);
+        self.places = places;
+        if let Some(places) = &mut self.places {
+            places.was_there(page);
+        }
+    }
+
     /// Changes what is known of a page that is in memory.
     pub fn change(&mut self, page: u64, add: Flags, remove: Flags) {
         let flags = self.get(page);

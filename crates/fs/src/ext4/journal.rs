@@ -142,6 +142,8 @@ pub struct Started {
 pub struct Record {
     /// Blocks of the disk for revocations, descriptors and copies, in order.
     pub blocks: Vec<u64>,
+    /// Those of them that are no copies.
+    pub own: Vec<u64>,
     /// The commit block.
     pub seal: u64,
 }
@@ -300,8 +302,11 @@ impl Journal {
         let changed = transaction.blocks.len() as u64;
         let revoking = (transaction.revoked.len() as u64).div_ceil(REVOKED);
         let count = revoking + changed.div_ceil(DESCRIBED) + changed;
-        let blocks = (0..count).map(|_| self.next_block()).collect();
-        Record { blocks, seal: self.next_block() }
+        let blocks: Vec<_> = (0..count).map(|_| self.next_block()).collect();
+        let (revocations, rest) = blocks.split_at(revoking as usize);
+        let descriptors = rest.iter().step_by(DESCRIBED as usize + 1);
+        let own = revocations.iter().chain(descriptors).copied().collect();
+        Record { blocks, own, seal: self.next_block() }
     }
 
     /// The metadata of the committing transaction are in the log. Answers with who waited for that,

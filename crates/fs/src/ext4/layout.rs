@@ -108,6 +108,15 @@ impl Layout {
         self.table(group) + index / INODES_PER_BLOCK
     }
 
+    /// Whether mounting brings a block of metadata to memory: the superblock, descriptors, bitmaps
+    /// of blocks, and the inode of the root with its neighbours.
+    // observed on 6.12: mm_filemap_add_to_page_cache of others only, when files are made
+    pub fn is_read_at_mount(&self, block: u64) -> bool {
+        let unit = self.unit_start(block / GROUP);
+        let bitmaps = unit..unit + self.unit_groups(block / GROUP);
+        block <= self.table_block(1) || bitmaps.contains(&block)
+    }
+
     /// The only block of the root directory.
     pub fn root_directory(&self) -> u64 {
         self.table(0) + self.unit_groups(0) * self.table_blocks()

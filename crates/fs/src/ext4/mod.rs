@@ -106,6 +106,11 @@ impl Ext4 {
         self.known.insert(block)
     }
 
+    /// Whether mounting brings a block of metadata to memory.
+    pub fn is_read_at_mount(&self, block: u64) -> bool {
+        self.layout.is_read_at_mount(block)
+    }
+
     /// The block that must be known before something is written to the log, if there is one.
     pub fn journal_map(&self) -> Option<u64> {
         self.layout.journal_map()

@@ -35,6 +35,12 @@ impl Storage {
 
     /// A handle has changed a block: its place on the disk is not written before the journal.
     pub fn changed(&mut self, block: u64) {
+        if !self.cache.holds(block) {
+            match self.ext4().is_read_at_mount(block) {
+                true => self.cache.admit_known(block),
+                false => self.cache.admit_blank(block),
+            }
+        }
         self.cache.undirty(block);
         self.ext4().change(block);
     }

@@ -72,11 +72,13 @@ impl Ext4Io<'_> {
             let mut fs = self.ext4();
             (fs.journal.record(), fs.rules().journal_flags)
         };
+        record.own.iter().for_each(|&block| self.hold_block(block));
         self.write_blocks(&record.blocks, flags).await;
         tell(Some(CommitPhase::Flushing));
         self.wait_for_ordered().await;
         tell(Some(CommitPhase::CommitBlock));
         self.ext4().journal.seals();
+        self.hold_block(record.seal);
         self.compute(self.costs().seal).await;
         let barrier = match self.ext4().mount().barrier {
             true => Flags::PREFLUSH.with(Flags::FUA),
@@ -146,6 +148,14 @@ impl Ext4Io<'_> {
         let fs = self.ext4();
         let (transaction, _) = fs.journal.committing.as_ref().expect("being committed");
         transaction.ordered.iter().map(|(file, pages)| (*file, pages.clone())).collect()
+    }
+
+    /// A block that only the journal has contents for takes memory when it is first used.
+    // observed on 6.12: mm_filemap_add_to_page_cache of jbd2
+    fn hold_block(&self, block: u64) {
+        if !self.cache().holds(block) {
+            self.cache().admit_blank(block);
+        }
     }
 
     /// Writes blocks of the disk and waits for them.

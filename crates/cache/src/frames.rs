@@ -9,11 +9,10 @@
 //! A core keeps so many frames at hand and makes the oldest free beyond that; all of them when a
 //! task ends that let some go and used none since. Free neighbours are in one piece again.
 //!
-//! Where the pages of a file are is kept in nodes of 64, fourteen of which share a piece of two
-//! pages of memory. When a file is let go they are too, at the next change of tasks, and all but a
-//! few of their pieces become free. Of pieces that are let go one after the other, with no page
-//! taken in between, each but the first makes the core put a thousand pages back: first those of
-//! pieces and whatever else is not for files, then the oldest of files.
+//! When a file is let go, pieces of memory with its nodes become free ([`Nodes`]), at the next
+//! change of tasks. Of pieces that are let go one after the other, with no page taken in between,
+//! each but the first makes the core put a thousand pages back: first those of pieces and whatever
+//! else is not for files, then the oldest of files.
 //!
 //! Pages that go because memory is short are free at once.
 //!
@@ -33,6 +32,8 @@
 // Divergence: what programs and the kernel itself use of memory, and let go, is not among them.
 
 use crate::buddy::Buddies;
+use crate::nodes::Nodes;
+use crate::page_cache::FILE_PAGES;
 use guest::Lists;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -43,22 +44,13 @@ const TOGETHER: usize = 15;
 /// How many more are put back when there are too many (observed: 992 for every 967 let go).
 const DRAINED: usize = 25;
 
-/// Pages of a file, or nodes below it, in a node.
-const NODE: u64 = 64;
-/// Nodes in a piece of memory, which is so many pages (observed).
-const NODES_PER_PIECE: u64 = 14;
+/// The disk itself is the first file, in which metadata are.
+const METADATA: u64 = 0;
+
+/// Pages in a piece of nodes.
 const PIECE: u64 = 2;
 /// What a core puts back for a piece: so many times what it gets at a time.
 const PUT_BACK: u64 = 32;
-
-/// What of a file's nodes stays in memory when the file is let go.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NodesKept {
-    /// Nodes that lie in pieces of others.
-    pub shared: u64,
-    /// Pieces that others have room for.
-    pub pieces: u64,
-}
 
 /// A page of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,12 +71,16 @@ pub struct Frames {
     at_hand: VecDeque<Frame>,
     free: Buddies,
     given_since_taken: u64,
+    /// Where the pages of files are, if a file system is mounted.
+    nodes: Option<Nodes>,
     /// Pieces of nodes that become free at the next change of tasks.
     pieces: u64,
-    /// What of a file's nodes does not become free, if that is known.
-    nodes_kept: Option<NodesKept>,
-    /// Pages at hand that are not for files, which are put back sooner.
+    /// Those at hand.
+    pieces_at_hand: u64,
+    /// Pages at hand that are not for files, which are put back sooner, and what they are if ext4
+    /// is mounted.
     foreign: u64,
+    foreign_on_ext4: u64,
     /// Pages go because others need memory.
     is_short: bool,
     /// How many frames were in use before any was taken.
@@ -102,21 +98,6 @@ struct Reverse {
     drains: u32,
 }
 
-/// The nodes that say where so many runs of 64 pages are.
-pub fn nodes_above(leaves: u64) -> u64 {
-    let (mut nodes, mut level) = (leaves, leaves);
-    while level > 1 {
-        level = level.div_ceil(NODE);
-        nodes += level;
-    }
-    nodes
-}
-
-/// The run of 64 pages that a page is in.
-pub fn leaf_of(page: u64) -> u64 {
-    page / NODE
-}
-
 impl Frames {
     /// A core that keeps so many at hand and gets `batch` at a time (`batch` in /proc/zoneinfo),
     /// doubled up to `most_doubled` times, and has these to begin with.
@@ -131,9 +112,11 @@ impl Frames {
             at_hand,
             free,
             given_since_taken: 0,
+            nodes: None,
             pieces: 0,
-            nodes_kept: None,
+            pieces_at_hand: 0,
             foreign: lists.foreign,
+            foreign_on_ext4: lists.foreign_on_ext4,
             is_short: false,
             before: 0,
             in_reverse: None,
@@ -145,11 +128,12 @@ impl Frames {
         Frames { in_reverse: in_reverse.then(Reverse::default), ..self }
     }
 
-    /// A file system is mounted, which keeps so many nodes, and so many more pages that are not for
-    /// files are at hand.
-    pub fn note_mount(&mut self, kept: NodesKept, foreign: u64) {
-        self.nodes_kept = Some(kept);
-        self.foreign += foreign;
+    /// A file system is mounted, which leaves room for so many nodes in their piece.
+    pub fn note_mount(&mut self, room: u64, is_ext4: bool) {
+        self.nodes = Some(Nodes::with_room(room));
+        if is_ext4 {
+            self.foreign = self.foreign_on_ext4;
+        }
     }
 
     /// A frame for a page.
@@ -160,6 +144,7 @@ impl Frames {
         }
         // Whoever lets a file go sleeps before pages of another come.
         let pieces = std::mem::take(&mut self.pieces);
+        self.pieces_at_hand += pieces;
         if pieces > 1 && self.given_since_taken >= self.batch {
             self.put_back_for_pieces(pieces - 1);
         }
@@ -206,7 +191,8 @@ impl Frames {
         self.doubled /= 2;
         self.at_hand.push_front(frame);
         // All pages at hand count (`count` and `high` in /proc/zoneinfo).
-        let count = self.at_hand.len() + self.foreign as usize;
+        let pieces = self.pieces_at_hand * PIECE;
+        let count = self.at_hand.len() + (self.foreign + pieces) as usize;
         if count > self.most {
             self.put_back(count - self.most + DRAINED);
         }
@@ -228,20 +214,36 @@ impl Frames {
         self.in_reverse = Some(Reverse { going: Vec::new(), drains });
     }
 
-    /// So many nodes were let go.
-    // Divergence: on 6.1 it is not known what that does to the pages at hand.
-    pub fn nodes_left(&mut self, nodes: u64) {
-        if self.in_reverse.is_some() {
+    /// A page of a file comes, which may take nodes.
+    // observed on 6.12.117: what is read and logged of metadata takes none; mounting took them
+    fn page_came(&mut self, file: u64, index: u64) {
+        if file == METADATA {
             return;
         }
-        let Some(kept) = self.nodes_kept else { return };
-        let whole = nodes.saturating_sub(kept.shared) / NODES_PER_PIECE;
-        self.pieces += whole.saturating_sub(kept.pieces);
+        let pieces = self.nodes.as_mut().map_or(0, |it| it.page_came(file, index));
+        for _ in 0..pieces {
+            if self.pieces_at_hand == 0 {
+                self.pieces_at_hand = (self.batch / PIECE).max(1);
+            }
+            self.pieces_at_hand -= 1;
+        }
+    }
+
+    /// A page of a file goes, and nodes with it.
+    // Divergence: on 6.1 it is not known what that does to the pages at hand.
+    fn page_left(&mut self, file: u64, index: u64) {
+        if file == METADATA {
+            return;
+        }
+        let pieces = self.nodes.as_mut().map_or(0, |it| it.page_left(file, index));
+        if self.in_reverse.is_none() {
+            self.pieces += pieces;
+        }
     }
 
     /// A task was started, which takes memory.
     pub fn task_started(&mut self) {
-        self.pieces = 0;
+        self.pieces_at_hand += std::mem::take(&mut self.pieces);
         self.given_since_taken = 0;
     }
 
@@ -253,13 +255,13 @@ impl Frames {
         }
     }
 
-    /// Puts back what pieces make a core put back, first what is not for files. After that, pieces
-    /// are at hand again when the next file comes, as many as a core gets at a time.
+    /// Puts back what pieces make a core put back, first what is not for files, and pieces.
     fn put_back_for_pieces(&mut self, pieces: u64) {
         let all = PUT_BACK * self.batch * pieces;
-        let foreign = self.foreign.min(all);
-        self.put_back((all - foreign) as usize);
-        self.foreign = self.foreign - foreign + self.batch / PIECE * PIECE;
+        let pieces = std::mem::take(&mut self.pieces_at_hand) * PIECE;
+        let foreign = self.foreign.min(all.saturating_sub(pieces));
+        self.foreign -= foreign;
+        self.put_back(all.saturating_sub(pieces + foreign) as usize);
     }
 
     /// Makes the oldest of those at hand free.
@@ -287,6 +289,7 @@ impl Places {
     /// A page takes a frame.
     pub fn came(&mut self, page: u64) {
         self.of.insert(page, self.frames.take());
+        self.frames.page_came(page / FILE_PAGES, page % FILE_PAGES);
     }
 
     /// A page has been in memory since before the first came.
@@ -298,6 +301,7 @@ impl Places {
     pub fn left(&mut self, page: u64) {
         let frame = self.of.remove(&page);
         self.frames.give(frame.unwrap_or_else(|| panic!("page {page} is not in memory")));
+        self.frames.page_left(page / FILE_PAGES, page % FILE_PAGES);
     }
 
     /// The frames.
@@ -384,7 +388,7 @@ mod tests {
 
     #[test]
     fn a_core_gets_twice_as_many_each_time_until_one_is_let_go() {
-        let mut frames = Frames::new(1000, 15, 5, Lists { files: 2, doubled: 1, foreign: 0 });
+        let mut frames = Frames::new(1000, 15, 5, Lists { files: 2, doubled: 1, ..Lists::default() });
         let mut batch = || {
             frames.take();
             let count = 1 + frames.at_hand.len();
@@ -403,17 +407,19 @@ mod tests {
 
     #[test]
     fn pieces_make_a_core_put_back_others_first_and_then_the_oldest_of_files() {
-        let lists = Lists { files: 600, doubled: 0, foreign: 77 };
-        let mut frames = Frames::new(10_000, 15, 0, lists);
-        frames.note_mount(NodesKept { shared: 12, pieces: 1 }, 0);
-        let all = take(&mut frames, 500);
-        give(&mut frames, &all);
-        frames.nodes_left(nodes_above(leaf_of(4095) + 1));
-        // Two pieces go, of which the first does nothing: the 77 others, and 403 of the 600.
-        let again = take(&mut frames, 197);
-        assert_eq!((again[0], again[196]), (499, 303));
-        assert_eq!(frames.at_hand.len(), 0);
-        assert_eq!(frames.foreign, 14, "seven pieces");
+        let lists = Lists { files: 6000, foreign: 77, ..Lists::default() };
+        let mut places = Places::new(Frames::new(10_000, 15, 0, lists));
+        places.frames().note_mount(14, false);
+        // Ten pieces of fourteen nodes, of which five stay, and the piece at hand.
+        (0..8192).for_each(|page| places.came(page));
+        let before = places.frames.at_hand.len();
+        (0..8192).for_each(|page| places.left(page));
+        assert_eq!(places.frames.pieces, 5);
+        let pieces = PIECE * (places.frames.pieces_at_hand + 5);
+        places.came(0);
+        let put_back = 4 * PUT_BACK * 15 - 77 - pieces;
+        assert_eq!(places.frames.at_hand.len() as u64, before as u64 + 8192 - put_back - 1);
+        assert_eq!((places.frames.foreign, places.frames.pieces_at_hand), (0, 0));
     }
 
     #[test]

@@ -21,6 +21,7 @@ pub mod limits;
 pub mod lru;
 mod mapped;
 pub mod memory;
+pub mod nodes;
 pub mod page_cache;
 pub mod pages;
 pub mod pcp_lists;

@@ -1,7 +1,6 @@
 //! Which file system is mounted, and how; what a fresh mount does to memory and to tags.
 
 use base::Bytes;
-use cache::frames::NodesKept;
 use cache::page_cache::Mounted;
 use guest::Files;
 
@@ -46,17 +45,19 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// What of memory it has to do with, on a disk that turns or does not.
-    pub fn in_memory(&self, guest: &Files, turns: bool) -> Mounted {
+    /// What of memory it has to do with, on a disk of so many bytes under a scheduler.
+    pub fn in_memory(&self, guest: &Files, disk: Bytes, scheduler: Option<&str>) -> Mounted {
         let is_ext4 = self.format == Format::Ext4;
-        let pieces = match is_ext4 && turns {
-            true => guest.pieces_kept_by_turning_ext4,
-            false => guest.pieces_kept,
+        let (of_mq_deadline, of_bfq) = guest.nodes_of_scheduler_ext4;
+        let taken = match scheduler {
+            Some("mq-deadline") => of_mq_deadline,
+            Some("bfq") => of_bfq,
+            _ => 0,
         };
-        let nodes_kept = NodesKept { shared: guest.nodes_shared, pieces };
+        let on_ext4 = guest.nodes_room_ext4.on(disk).saturating_sub(taken);
+        let nodes_room = if is_ext4 { on_ext4 } else { guest.nodes_room_xfs };
         let others = if is_ext4 { guest.pages_left_by_ext4 } else { 0 };
-        let at_hand = if is_ext4 { guest.pages_at_hand_by_ext4 } else { 0 };
-        Mounted { nodes_kept, has_buffers: is_ext4, others, at_hand }
+        Mounted { nodes_room, has_buffers: is_ext4, others }
     }
 
     /// How often mounting it on a disk of so many bytes makes a task wait for a tag.
@@ -93,11 +94,13 @@ mod tests {
         for format in [Format::Ext4, Format::Xfs] {
             let mount = Mount { format, ..Mount::default() };
             let files = &Profile::neutral().files;
-            let Mounted { nodes_kept, others, .. } = mount.in_memory(files, true);
-            assert_eq!((nodes_kept.pieces, others, mount.waits_for_tags(files, large)), (0, 0, 0));
+            let Mounted { nodes_room, others, .. } = mount.in_memory(files, large, None);
+            assert_eq!((nodes_room, others, mount.waits_for_tags(files, large)), (0, 0, 0));
         }
         let files = &Profile::uml().files;
-        assert_eq!(Mount::default().in_memory(files, true).nodes_kept.pieces, 3);
+        let rooms = [None, Some("mq-deadline"), Some("bfq")]
+            .map(|it| Mount::default().in_memory(files, Bytes(50 << 30), it).nodes_room);
+        assert_eq!(rooms, [8, 7, 6], "that of 40 GiB");
         assert_eq!(Mount::default().waits_for_tags(files, large), 2);
     }
 }

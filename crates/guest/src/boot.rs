@@ -10,7 +10,7 @@ const PAGES: Accept = Whole(0, 1 << 40, "pages");
 /// Pages of a [`Left`], in the order of its fields.
 const LEFT: Accept = Wholes(4, 1 << 20, "pages");
 /// The fields of [`Lists`], in their order.
-const LISTS: Accept = Wholes(3, 1 << 20, "pages");
+const LISTS: Accept = Wholes(4, 1 << 20, "pages");
 
 params::section! {
     /// How a machine is booted.
@@ -110,16 +110,15 @@ params::section! {
     /// What file systems do beside their rules.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Files in "files" {
-        /// Nodes of a file that lie in pieces of memory which others have begun.
-        nodes_shared: u64 = Whole(0, 1024, "nodes"),
-        /// Nodes' worth of pages of a file that stay in memory when it is let go.
-        pieces_kept: u64 = Whole(0, 1024, "pieces"),
-        /// The same on ext4 on a disk that turns.
-        pieces_kept_by_turning_ext4: u64 = Whole(0, 1024, "pieces"),
+        /// Disks of ext4, in GiB, and how many nodes of files a piece of memory has room for when
+        /// jobs begin there: what was read to mount it has taken others.
+        nodes_room_ext4: NodesRoom = Wholes(14, 1 << 40, "GiB, nodes"),
+        /// How many fewer it has room for with mq-deadline and with bfq.
+        nodes_of_scheduler_ext4: (u64, u64) = Wholes(2, 14, "nodes"),
+        /// The same room on XFS, whatever the disk and its scheduler.
+        nodes_room_xfs: u64 = Whole(0, 14, "nodes"),
         /// Pages that mounting ext4 leaves for whatever else, with more than little memory.
         pages_left_by_ext4: u64 = PAGES,
-        /// Pages for all but files that are on a core's lists besides when ext4 has been mounted.
-        pages_at_hand_by_ext4: u64 = PAGES,
         /// Disks from this size on make mounting ext4 wait for tags.
         large_disk: Bytes = Size(0.0, 1e18),
         /// How often mounting it there does.
@@ -152,8 +151,10 @@ pub struct Lists {
     pub files: u64,
     /// How often the number was doubled that a core gets at a time.
     pub doubled: u32,
-    /// Pages for all else, which are put back with the first ones.
+    /// Pages for all else, but for nodes of files: they are put back with the first ones.
     pub foreign: u64,
+    /// The same where ext4 is mounted.
+    pub foreign_on_ext4: u64,
 }
 
 /// What is left behind on a machine with little memory, of up to some 400 MiB, and on another.
@@ -181,10 +182,30 @@ impl Stated for Left {
     }
 }
 
+/// Room for nodes on disks of some sizes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodesRoom(Vec<(u64, u64)>);
+
+impl NodesRoom {
+    /// That on a disk: of the largest that is no larger, or else of the smallest.
+    pub fn on(&self, disk: Bytes) -> u64 {
+        let fits = |(gib, _): &&(u64, u64)| gib << 30 <= disk.0;
+        let found = self.0.iter().rfind(fits).or(self.0.first());
+        found.map_or(0, |(_, nodes)| *nodes)
+    }
+}
+
+impl Stated for NodesRoom {
+    fn read(table: &Table, name: &str) -> NodesRoom {
+        let numbers: [u64; 14] = table.wholes(name);
+        NodesRoom(numbers.chunks(2).map(|it| (it[0], it[1])).collect())
+    }
+}
+
 impl Stated for Lists {
     fn read(table: &Table, name: &str) -> Lists {
-        let [files, doubled, foreign] = table.wholes(name);
-        Lists { files, doubled: doubled as u32, foreign }
+        let [files, doubled, foreign, foreign_on_ext4] = table.wholes(name);
+        Lists { files, doubled: doubled as u32, foreign, foreign_on_ext4 }
     }
 }
 

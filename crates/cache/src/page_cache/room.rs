@@ -1,7 +1,7 @@
 //! Which pages leave memory: on demand, with their file, or because more are to come.
 
 use super::{DISK, FILE_PAGES, PageCache, TOGETHER};
-use crate::frames::{Frames, NodesKept, leaf_of, nodes_above};
+use crate::frames::Frames;
 use crate::lru::Verdict;
 use crate::pages::Flags;
 use block::PagesWhy;
@@ -12,14 +12,12 @@ use std::ops::Range;
 /// What of memory a mounted file system has to do with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mounted {
-    /// What of a file's nodes stays when it is let go.
-    pub nodes_kept: NodesKept,
+    /// How many nodes of files the piece of memory at hand has room for.
+    pub nodes_room: u64,
     /// Its dirty pages have descriptions of their blocks (buffer heads).
     pub has_buffers: bool,
     /// Pages for whatever else that mounting leaves with a core of more than little memory.
     pub others: u64,
-    /// Pages for all else that are on a core's lists then, and are put back before those of files.
-    pub at_hand: u64,
 }
 
 impl PageCache {
@@ -41,7 +39,7 @@ impl PageCache {
     /// A file system is mounted, which leaves memory as it does.
     pub fn note_mount(&mut self, mounted: Mounted) {
         let frames = self.pages.frames();
-        frames.into_iter().for_each(|it| it.note_mount(mounted.nodes_kept, mounted.at_hand));
+        frames.into_iter().for_each(|it| it.note_mount(mounted.nodes_room, mounted.has_buffers));
         self.pcp_lists.note_mount(mounted.has_buffers, mounted.others);
     }
 
@@ -113,13 +111,11 @@ impl PageCache {
     pub fn drop_range(&mut self, pages: Range<u64>) {
         let Range { start, end } = pages;
         let mut gone: Vec<Range<u64>> = Vec::new();
-        let (mut leaves, mut last) = (0, None);
         self.pages.drop_clean(start, end, |page| {
             self.mapped.remove(page);
             if let Some(history) = &mut self.history {
                 history.leaves(page, PagesWhy::Dropped);
             }
-            leaves += u64::from(last.replace(leaf_of(page)) != Some(leaf_of(page)));
             match gone.last_mut() {
                 Some(run) if run.end == page => run.end += 1,
                 _ => {
@@ -132,9 +128,6 @@ impl PageCache {
             }
         });
         self.lru.left(DISK, &gone);
-        if let Some(frames) = self.pages.frames() {
-            frames.nodes_left(nodes_above(leaves));
-        }
         self.pcp_lists.forget(self.pages.counts().cached);
     }
 

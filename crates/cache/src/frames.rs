@@ -34,7 +34,7 @@
 use crate::buddy::Buddies;
 use crate::nodes::Nodes;
 use crate::page_cache::FILE_PAGES;
-use guest::Lists;
+use guest::{FirstLists, Lists};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
@@ -77,10 +77,10 @@ pub struct Frames {
     pieces: u64,
     /// Those at hand.
     pieces_at_hand: u64,
-    /// Pages at hand that are not for files, which are put back sooner, and what they are if ext4
-    /// is mounted.
+    /// Pages at hand that are not for files, which are put back sooner.
     foreign: u64,
-    foreign_on_ext4: u64,
+    /// What is at hand at first if ext4 is mounted.
+    on_ext4: Lists,
     /// Pages go because others need memory.
     is_short: bool,
     /// How many frames were in use before any was taken.
@@ -101,26 +101,34 @@ struct Reverse {
 impl Frames {
     /// A core that keeps so many at hand and gets `batch` at a time (`batch` in /proc/zoneinfo),
     /// doubled up to `most_doubled` times, and has these to begin with.
-    pub fn new(most: u64, batch: u64, most_doubled: u32, lists: Lists) -> Frames {
-        let mut free = Buddies::default();
-        let at_hand = (0..lists.files).map(|_| Frame(free.take())).collect();
-        Frames {
+    pub fn new(most: u64, batch: u64, most_doubled: u32, lists: FirstLists) -> Frames {
+        let mut frames = Frames {
             most: most as usize,
             batch,
-            doubled: lists.doubled.min(most_doubled),
+            doubled: 0,
             most_doubled,
-            at_hand,
-            free,
+            at_hand: VecDeque::new(),
+            free: Buddies::default(),
             given_since_taken: 0,
             nodes: None,
             pieces: 0,
             pieces_at_hand: 0,
-            foreign: lists.foreign,
-            foreign_on_ext4: lists.foreign_on_ext4,
+            foreign: 0,
+            on_ext4: lists.on_ext4,
             is_short: false,
             before: 0,
             in_reverse: None,
-        }
+        };
+        frames.begin_with(lists.elsewhere);
+        frames
+    }
+
+    /// Has these at hand.
+    fn begin_with(&mut self, lists: Lists) {
+        let Lists { files, doubled, foreign } = lists;
+        self.put_back(self.at_hand.len());
+        self.at_hand = (0..files).map(|_| Frame(self.free.take())).collect();
+        (self.doubled, self.foreign) = (doubled.min(self.most_doubled), foreign);
     }
 
     /// The same, where pages are let go some at a time from the last to the first.
@@ -128,11 +136,11 @@ impl Frames {
         Frames { in_reverse: in_reverse.then(Reverse::default), ..self }
     }
 
-    /// A file system is mounted, which leaves room for so many nodes in their piece.
-    pub fn note_mount(&mut self, room: u64, is_ext4: bool) {
-        self.nodes = Some(Nodes::with_room(room));
+    /// A file system is mounted, which leaves room for so many nodes in so many pieces.
+    pub fn note_mount(&mut self, (room, pieces): (u64, u64), is_ext4: bool) {
+        self.nodes = Some(Nodes::with_room(room, pieces));
         if is_ext4 {
-            self.foreign = self.foreign_on_ext4;
+            self.begin_with(self.on_ext4);
         }
     }
 
@@ -194,8 +202,16 @@ impl Frames {
         let pieces = self.pieces_at_hand * PIECE;
         let count = self.at_hand.len() + (self.foreign + pieces) as usize;
         if count > self.most {
-            self.put_back(count - self.most + DRAINED);
+            self.put_back((PUT_BACK * self.batch) as usize);
+            self.most -= DRAINED.min(self.most);
         }
+    }
+
+    /// A page of a task's own memory was let go.
+    pub fn give_own(&mut self, frame: Frame) {
+        let given = self.given_since_taken;
+        self.give(frame);
+        self.given_since_taken = given;
     }
 
     /// Pages that were to go with others go.
@@ -335,7 +351,11 @@ mod tests {
     use super::*;
 
     fn frames(most: u64, batch: u64) -> Frames {
-        Frames::new(most, batch, 0, Lists::default())
+        Frames::new(most, batch, 0, FirstLists::default())
+    }
+
+    fn first(lists: Lists) -> FirstLists {
+        FirstLists { on_ext4: lists, elsewhere: lists }
     }
 
     fn take(frames: &mut Frames, count: usize) -> Vec<u32> {
@@ -388,7 +408,7 @@ mod tests {
 
     #[test]
     fn a_core_gets_twice_as_many_each_time_until_one_is_let_go() {
-        let mut frames = Frames::new(1000, 15, 5, Lists { files: 2, doubled: 1, ..Lists::default() });
+        let mut frames = Frames::new(1000, 15, 5, first(Lists { files: 2, doubled: 1, foreign: 0 }));
         let mut batch = || {
             frames.take();
             let count = 1 + frames.at_hand.len();
@@ -407,9 +427,9 @@ mod tests {
 
     #[test]
     fn pieces_make_a_core_put_back_others_first_and_then_the_oldest_of_files() {
-        let lists = Lists { files: 6000, foreign: 77, ..Lists::default() };
+        let lists = first(Lists { files: 6000, doubled: 0, foreign: 77 });
         let mut places = Places::new(Frames::new(10_000, 15, 0, lists));
-        places.frames().note_mount(14, false);
+        places.frames().note_mount((14, 1), false);
         // Ten pieces of fourteen nodes, of which five stay, and the piece at hand.
         (0..8192).for_each(|page| places.came(page));
         let before = places.frames.at_hand.len();

@@ -42,10 +42,14 @@ pub struct Nodes {
 }
 
 impl Nodes {
-    /// None yet, and room for so many in the piece at hand, which others share.
-    pub fn with_room(room: u64) -> Nodes {
-        let others = PER_PIECE - (room as u32).min(PER_PIECE);
-        Nodes { used: vec![others], ..Nodes::default() }
+    /// None yet, and room for so many in so many pieces, which others share: most of it in the one
+    /// at hand.
+    pub fn with_room(room: u64, pieces: u64) -> Nodes {
+        let pieces = pieces.clamp(1, KEPT as u64) as u32;
+        let room = (room as u32).clamp(pieces - 1, pieces - 1 + PER_PIECE);
+        let mut used = vec![PER_PIECE - 1; pieces as usize];
+        used[0] = PER_PIECE - (room - (pieces - 1));
+        Nodes { used, partial: (1..pieces as usize).collect(), ..Nodes::default() }
     }
 
     /// A page of a file comes; the answer is how many pieces its nodes took.
@@ -164,7 +168,7 @@ mod tests {
     fn a_tree_is_as_high_as_its_last_page_needs() {
         let heights = [0, 1, 63, 64, 4095, 4096].map(height_for);
         assert_eq!(heights, [1, 1, 1, 2, 2, 3]);
-        let mut nodes = Nodes::with_room(14);
+        let mut nodes = Nodes::with_room(14, 1);
         write(&mut nodes, 1, 1);
         assert_eq!(nodes.nodes.len(), 0);
         write(&mut nodes, 1, 4097);
@@ -176,7 +180,7 @@ mod tests {
     // observed on 6.12.117: a file of 24 MiB on ext4, of which a neighbour took one node
     #[test]
     fn five_pieces_that_are_not_full_are_kept() {
-        let mut nodes = Nodes::with_room(7);
+        let mut nodes = Nodes::with_room(7, 1);
         assert_eq!(write(&mut nodes, 1, 6144), 7);
         assert_eq!(drop(&mut nodes, 1, 6144), 3);
         // Those that were kept are used first, that at hand before the others.
@@ -185,7 +189,7 @@ mod tests {
 
     #[test]
     fn what_goes_and_comes_again_leaves_nothing_behind() {
-        let mut nodes = Nodes::with_room(10);
+        let mut nodes = Nodes::with_room(10, 1);
         let mut pieces = 0;
         for file in 0..50 {
             pieces += write(&mut nodes, file, 1000 + 97 * file);

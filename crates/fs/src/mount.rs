@@ -2,7 +2,8 @@
 
 use base::Bytes;
 use cache::page_cache::Mounted;
-use guest::Files;
+use guest::{Files, Profile};
+use std::cmp::Ordering;
 
 /// Seconds after which a transaction is committed (mount option `commit`).
 pub const COMMIT_SECONDS: u64 = 5;
@@ -45,17 +46,19 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// What of memory it has to do with, on a disk of so many bytes under a scheduler.
-    pub fn in_memory(&self, guest: &Files, disk: Bytes, scheduler: Option<&str>) -> Mounted {
+    /// What of memory it has to do with, on a disk that turns or does not, where a core gets so many
+    /// pages at a time.
+    pub fn in_memory(&self, guest: &Profile, turns: bool, batch: u64) -> Mounted {
         let is_ext4 = self.format == Format::Ext4;
-        let (of_mq_deadline, of_bfq) = guest.nodes_of_scheduler_ext4;
-        let taken = match scheduler {
-            Some("mq-deadline") => of_mq_deadline,
-            Some("bfq") => of_bfq,
-            _ => 0,
+        let (Profile { memory, files: guest, .. }, turns) = (guest, is_ext4 && turns);
+        let (little, much, most) = guest.nodes_room_in;
+        let pieces = match batch.cmp(&memory.much_memory) {
+            _ if turns => guest.nodes_room_in_turning_ext4,
+            Ordering::Less => little,
+            Ordering::Equal => much,
+            Ordering::Greater => most,
         };
-        let on_ext4 = guest.nodes_room_ext4.on(disk).saturating_sub(taken);
-        let nodes_room = if is_ext4 { on_ext4 } else { guest.nodes_room_xfs };
+        let nodes_room = (guest.nodes_room, pieces);
         let others = if is_ext4 { guest.pages_left_by_ext4 } else { 0 };
         Mounted { nodes_room, has_buffers: is_ext4, others }
     }
@@ -93,14 +96,16 @@ mod tests {
         let large = Bytes(1 << 40);
         for format in [Format::Ext4, Format::Xfs] {
             let mount = Mount { format, ..Mount::default() };
-            let files = &Profile::neutral().files;
-            let Mounted { nodes_room, others, .. } = mount.in_memory(files, large, None);
-            assert_eq!((nodes_room, others, mount.waits_for_tags(files, large)), (0, 0, 0));
+            let profile = Profile::neutral();
+            let Mounted { nodes_room, others, .. } = mount.in_memory(&profile, true, 31);
+            let waits = mount.waits_for_tags(&profile.files, large);
+            assert_eq!((nodes_room, others, waits), ((0, 1), 0, 0));
         }
         let files = &Profile::uml().files;
-        let rooms = [None, Some("mq-deadline"), Some("bfq")]
-            .map(|it| Mount::default().in_memory(files, Bytes(50 << 30), it).nodes_room);
-        assert_eq!(rooms, [8, 7, 6], "that of 40 GiB");
+        let pieces = [15, 31, 63].map(|batch| {
+            Mount::default().in_memory(&Profile::uml(), false, batch).nodes_room.1
+        });
+        assert_eq!(pieces, [3, 2, 3]);
         assert_eq!(Mount::default().waits_for_tags(files, large), 2);
     }
 }

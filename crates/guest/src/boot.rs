@@ -10,7 +10,7 @@ const PAGES: Accept = Whole(0, 1 << 40, "pages");
 /// Pages of a [`Left`], in the order of its fields.
 const LEFT: Accept = Wholes(4, 1 << 20, "pages");
 /// The fields of [`Lists`], in their order.
-const LISTS: Accept = Wholes(4, 1 << 20, "pages");
+const LISTS: Accept = Wholes(6, 1 << 20, "pages");
 
 params::section! {
     /// How a machine is booted.
@@ -77,11 +77,11 @@ params::section! {
         /// The same with more.
         left_by_boot_much: Left = LEFT,
         /// What a core's lists hold when the first page of a file comes, with little memory.
-        lists_little: Lists = LISTS,
+        lists_little: FirstLists = LISTS,
         /// The same where a core gets `much_memory` pages at a time.
-        lists_much: Lists = LISTS,
+        lists_much: FirstLists = LISTS,
         /// The same where it gets more.
-        lists_most: Lists = LISTS,
+        lists_most: FirstLists = LISTS,
         /// Pages of a program's own memory that lie one behind the other, at most.
         together: u64 = PAGES,
         /// The kernel reads ahead into large folios, where it has them.
@@ -97,7 +97,7 @@ impl BootMemory {
 
     /// What the lists of a core hold that gets so many pages at a time, when the first page of a
     /// file comes.
-    pub fn lists(&self, batch: u64) -> Lists {
+    pub fn lists(&self, batch: u64) -> FirstLists {
         match batch.cmp(&self.much_memory) {
             Ordering::Less => self.lists_little,
             Ordering::Equal => self.lists_much,
@@ -110,13 +110,12 @@ params::section! {
     /// What file systems do beside their rules.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Files in "files" {
-        /// Disks of ext4, in GiB, and how many nodes of files a piece of memory has room for when
-        /// jobs begin there: what was read to mount it has taken others.
-        nodes_room_ext4: NodesRoom = Wholes(14, 1 << 40, "GiB, nodes"),
-        /// How many fewer it has room for with mq-deadline and with bfq.
-        nodes_of_scheduler_ext4: (u64, u64) = Wholes(2, 14, "nodes"),
-        /// The same room on XFS, whatever the disk and its scheduler.
-        nodes_room_xfs: u64 = Whole(0, 14, "nodes"),
+        /// How many nodes of files there is room for in pieces of memory that others share,
+        nodes_room: u64 = Whole(0, 64, "nodes"),
+        /// and in how many: with little memory, with more and with most (see `lists_little`).
+        nodes_room_in: (u64, u64, u64) = Wholes(3, 5, "pieces"),
+        /// The same on ext4 on a disk that turns.
+        nodes_room_in_turning_ext4: u64 = Whole(0, 5, "pieces"),
         /// Pages that mounting ext4 leaves for whatever else, with more than little memory.
         pages_left_by_ext4: u64 = PAGES,
         /// Disks from this size on make mounting ext4 wait for tags.
@@ -153,8 +152,15 @@ pub struct Lists {
     pub doubled: u32,
     /// Pages for all else, but for nodes of files: they are put back with the first ones.
     pub foreign: u64,
-    /// The same where ext4 is mounted.
-    pub foreign_on_ext4: u64,
+}
+
+/// What they hold when fio begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FirstLists {
+    /// Where ext4 is mounted,
+    pub on_ext4: Lists,
+    /// and elsewhere.
+    pub elsewhere: Lists,
 }
 
 /// What is left behind on a machine with little memory, of up to some 400 MiB, and on another.
@@ -182,30 +188,14 @@ impl Stated for Left {
     }
 }
 
-/// Room for nodes on disks of some sizes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NodesRoom(Vec<(u64, u64)>);
-
-impl NodesRoom {
-    /// That on a disk: of the largest that is no larger, or else of the smallest.
-    pub fn on(&self, disk: Bytes) -> u64 {
-        let fits = |(gib, _): &&(u64, u64)| gib << 30 <= disk.0;
-        let found = self.0.iter().rfind(fits).or(self.0.first());
-        found.map_or(0, |(_, nodes)| *nodes)
-    }
-}
-
-impl Stated for NodesRoom {
-    fn read(table: &Table, name: &str) -> NodesRoom {
-        let numbers: [u64; 14] = table.wholes(name);
-        NodesRoom(numbers.chunks(2).map(|it| (it[0], it[1])).collect())
-    }
-}
-
-impl Stated for Lists {
-    fn read(table: &Table, name: &str) -> Lists {
-        let [files, doubled, foreign, foreign_on_ext4] = table.wholes(name);
-        Lists { files, doubled: doubled as u32, foreign, foreign_on_ext4 }
+impl Stated for FirstLists {
+    fn read(table: &Table, name: &str) -> FirstLists {
+        let numbers: [u64; 6] = table.wholes(name);
+        let lists = |at| {
+            let [files, doubled, foreign] = std::array::from_fn(|it| numbers[at + it]);
+            Lists { files, doubled: doubled as u32, foreign }
+        };
+        FirstLists { on_ext4: lists(3), elsewhere: lists(0) }
     }
 }
 

@@ -5,8 +5,8 @@
 //! no rules of the programs.
 
 use crate::{Footprint, Left, LeftBehind};
-use base::Duration;
-use params::Accept::{Flag, Time, Whole, Wholes};
+use base::{Bytes, Duration};
+use params::Accept::{Flag, Size, Time, Whole, Wholes};
 use params::{Accept, Table};
 
 /// Looks at the clock.
@@ -57,6 +57,21 @@ params::section! {
         looks_before_helper: u32 = LOOKS,
         /// Memory of fio and its libraries, in pages.
         footprint: Footprint = Wholes(2, 1 << 30, "pages"),
+        /// Pages of its memory that fio has written to and may use for the buffer from which it
+        /// makes files.
+        heap_room: u32 = Whole(0, 1 << 20, "pages"),
+        /// A buffer of this size or more is given back when the file is made.
+        heap_keeps_below: Bytes = Size(0.0, 1e12),
+        /// Pages of its memory that the main process writes to for each process that it reads of,
+        memory_per_process: u32 = Whole(0, 1 << 20, "pages"),
+        /// and for each eight but the first ones.
+        memory_per_eight_processes: u32 = Whole(0, 1 << 20, "pages"),
+        /// Those that it writes to before it starts them,
+        memory_before_processes: u32 = Whole(0, 1 << 20, "pages"),
+        /// and again for each of them.
+        memory_of_main_per_process: u32 = Whole(0, 1 << 20, "pages"),
+        /// Pages that a process writes to when it begins, but for its buffers.
+        memory_of_process: u32 = Whole(0, 1 << 20, "pages"),
         /// Pages that the core has at hand when fio makes its files.
         left_by_main_little: Left = LEFT,
         /// The same with more memory.

@@ -39,6 +39,12 @@ impl Stated for (u64, u64) {
     }
 }
 
+impl Stated for (u64, u64, u64) {
+    fn read(table: &Table, name: &str) -> (u64, u64, u64) {
+        table.wholes::<3>(name).into()
+    }
+}
+
 impl Stated for Duration {
     fn read(table: &Table, name: &str) -> Duration {
         table.time(name)

@@ -13,7 +13,7 @@ mod room;
 mod shares;
 
 use crate::Rules;
-use crate::frames::{Frames, Places};
+use crate::frames::{Frame, Frames, Places};
 use crate::groups::Groups;
 use crate::lru::{FileNumber, Lru};
 use crate::mapped::Mapped;
@@ -78,6 +78,8 @@ pub struct PageCache {
     waiting: BTreeMap<u64, Vec<ContextId>>,
     /// Kept for those who ask.
     history: Option<Box<History>>,
+    /// Memory of tasks themselves, in the order in which they wrote to it.
+    own: BTreeMap<ContextId, Vec<Frame>>,
 }
 
 /// What a bio under way has to do with its pages.
@@ -177,6 +179,7 @@ impl PageCache {
             locked: BTreeMap::new(),
             waiting: BTreeMap::new(),
             history: None,
+            own: BTreeMap::new(),
         }
     }
 
@@ -693,7 +696,7 @@ mod tests {
         };
         assert!(ahead(&mut cache, 130));
         assert!(!ahead(&mut cache, 131), "the second batch has nine");
-        cache.task_ended();
+        cache.task_ended(ContextId(1));
         assert!(ahead(&mut cache, 131));
         let token = cache.write(132, 1).token;
         cache.unlock(132);

@@ -4,7 +4,7 @@ use super::{DISK, FILE_PAGES, PageCache, TOGETHER};
 use crate::frames::Frames;
 use crate::lru::Verdict;
 use crate::pages::Flags;
-use block::PagesWhy;
+use block::{ContextId, PagesWhy};
 use guest::Footprint;
 use guest::LeftBehind;
 use std::ops::Range;
@@ -12,8 +12,9 @@ use std::ops::Range;
 /// What of memory a mounted file system has to do with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mounted {
-    /// How many nodes of files the piece of memory at hand has room for.
-    pub nodes_room: u64,
+    /// How many nodes of files there is room for in pieces of memory that others share, and in how
+    /// many of these.
+    pub nodes_room: (u64, u64),
     /// Its dirty pages have descriptions of their blocks (buffer heads).
     pub has_buffers: bool,
     /// Pages for whatever else that mounting leaves with a core of more than little memory.
@@ -67,8 +68,26 @@ impl PageCache {
         self.pages.frames().into_iter().for_each(Frames::task_started);
     }
 
+    /// A task writes to so many pages of its own memory for the first time.
+    pub fn take_own(&mut self, task: ContextId, pages: u32) {
+        let Some(frames) = self.pages.frames() else { return };
+        let taken = (0..pages).map(|_| frames.take());
+        self.own.entry(task).or_default().extend(taken);
+    }
+
+    /// A task gives back so many of those that it wrote to last.
+    pub fn give_own(&mut self, task: ContextId, pages: usize) {
+        let Some(own) = self.own.get_mut(&task) else { return };
+        let given = own.split_off(own.len().saturating_sub(pages));
+        if let Some(frames) = self.pages.frames() {
+            given.into_iter().for_each(|frame| frames.give_own(frame));
+        }
+    }
+
     /// A task has ended.
-    pub fn task_ended(&mut self) {
+    pub fn task_ended(&mut self, task: ContextId) {
+        self.give_own(task, usize::MAX);
+        self.own.remove(&task);
         self.pages.frames().into_iter().for_each(Frames::task_ended);
         self.mark_deactivated();
     }

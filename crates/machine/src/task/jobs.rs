@@ -47,6 +47,17 @@ impl Task {
         self.cache().give_memory_back(program, footprint);
     }
 
+    /// The task writes to so many pages of its memory for the first time. They are those that were
+    /// let go last; how many there are counts in [`Task::take_memory`] only.
+    pub fn use_memory(&self, pages: u32) {
+        self.cache().take_own(self.id(), pages);
+    }
+
+    /// The task gives back so many of the pages that it wrote to last.
+    pub fn let_memory_go(&self, pages: u32) {
+        self.cache().give_own(self.id(), pages as usize);
+    }
+
     /// The program needed memory for a moment, and these pages are at hand then.
     pub fn leave_pages_behind(&self, left: LeftBehind) {
         self.cache().leave_behind(left);

@@ -67,7 +67,7 @@ impl World {
 
     /// A task exits.
     pub fn exit(&mut self, context: ContextId, status: i32) {
-        self.storage.cache_mut().task_ended();
+        self.storage.cache_mut().task_ended(context);
         self.log_unfinished(context);
         self.clock.cancel_alarm(context);
         self.storage.cache_mut().end_mappings(context);

@@ -6,6 +6,7 @@
 //! durable. A process opens a file when the first request goes there, drops what is cached of it
 //! and says how it will read.
 
+use super::memory::Heap;
 use super::super::engine::{Engine, NameCall};
 use super::super::job::{Direction, FileKind, Job, Room, SyncMode};
 use super::super::layout::{FileSize, Layout};
@@ -67,25 +68,37 @@ impl Files {
     }
 
     /// Makes those that are missing or too short; the answer is whether there was one.
-    pub async fn make(&self, task: &Task, job: &Job, habits: &FioHabits) -> Result<bool, String> {
+    pub async fn make(
+        &self,
+        task: &Task,
+        job: &Job,
+        habits: &FioHabits,
+        heap: &mut Heap,
+    ) -> Result<bool, String> {
         let creates = job.engine == Engine::Names(NameCall::Create);
         if job.creation.on_open || creates || !job.engine.does_block_io() {
             return Ok(false);
         }
         task.prepares(true);
-        let made = self.make_each(task, job, habits).await;
+        let made = self.make_each(task, job, habits, heap).await;
         task.prepares(false);
         made
     }
 
-    async fn make_each(&self, task: &Task, job: &Job, habits: &FioHabits) -> Result<bool, String> {
+    async fn make_each(
+        &self,
+        task: &Task,
+        job: &Job,
+        habits: &FioHabits,
+        heap: &mut Heap,
+    ) -> Result<bool, String> {
         let mut makes = false;
         for slot in self.slots.iter().flatten() {
             let failed = |errno: Errno| format!("fio: {}: {errno}", slot.path);
             let there = task.look_for(&slot.path).await;
             if slot.size.wanted > there.unwrap_or(0) || appends(job) {
                 task.look_at_clock(habits.looks_per_file).await;
-                make(task, job, slot, there).await.map_err(failed)?;
+                make(task, job, slot, there, heap).await.map_err(failed)?;
                 task.look_at_clock(habits.looks_behind_file).await;
                 makes = true;
             }
@@ -206,7 +219,13 @@ fn appends(job: &Job) -> bool {
     job.creation.append && job.writes()
 }
 
-async fn make(task: &Task, job: &Job, slot: &Slot, there: Option<u64>) -> Result<(), Errno> {
+async fn make(
+    task: &Task,
+    job: &Job,
+    slot: &Slot,
+    there: Option<u64>,
+    heap: &mut Heap,
+) -> Result<(), Errno> {
     let reads = job.reads();
     // What is mapped must be there.
     let writes_all = reads || job.creation.overwrite || job.engine == Engine::Mmap;
@@ -230,10 +249,12 @@ async fn make(task: &Task, job: &Job, slot: &Slot, there: Option<u64>) -> Result
             task.truncate(&file, size).await?;
         }
         let block = largest_block(job, Direction::Write);
+        let pages = heap.take(task, block);
         let mut at = 0;
         while at < size {
             at += task.pwrite(&file, at, block.min(size - at)).await?;
         }
+        task.let_memory_go(pages);
         if job.creation.fsync {
             task.fsync(&file).await?;
         }
@@ -243,7 +264,7 @@ async fn make(task: &Task, job: &Job, slot: &Slot, there: Option<u64>) -> Result
     Ok(())
 }
 
-fn largest_block(job: &Job, direction: Direction) -> u64 {
+pub(super) fn largest_block(job: &Job, direction: Direction) -> u64 {
     job.pattern.sizes[direction as usize].most().0.max(1)
 }
 
@@ -256,11 +277,11 @@ pub(super) async fn make_all(
     habits: &FioHabits,
 ) -> Result<Vec<u32>, String> {
     let serial = jobs.iter().zip(files).filter(|(job, _)| job.creation.is_serial);
-    let mut there = Vec::new();
+    let (mut there, mut heap) = (Vec::new(), Heap::new(habits));
     for (job, files) in serial.filter(|(job, _)| job.has_files()) {
         let each = habits.paths_per_file * files.slots.iter().flatten().count() as u32;
         task.look_for_files(habits.paths_per_job + each).await;
-        if !files.make(task, job, habits).await? {
+        if !files.make(task, job, habits, &mut heap).await? {
             there.push(job.number);
         }
     }

@@ -11,6 +11,7 @@ mod goal;
 mod helper;
 mod identity;
 mod lanes;
+mod memory;
 mod pace;
 mod process;
 
@@ -198,6 +199,8 @@ impl Fio {
             if takes_time && !are_first {
                 task.look_at_clock(self.habits.looks_per_later_process).await;
             }
+            // Both write to what they share since.
+            task.use_memory(self.habits.memory_of_main_per_process);
             children.push(self.start(task, crew, number, (&plan[number], &files[number])));
             if takes_time {
                 task.notified().await;
@@ -264,6 +267,7 @@ impl Fio {
             let (name, ranges, mut files) = (label.clone(), ranges.clone(), files.clone());
             task.spawn(&label, IoContextOf::Itself, |task| async move {
                 let job = &jobs[number];
+                task.use_memory(crew.habits.memory_of_process);
                 if takes_time {
                     task.notify(main);
                     task.may_yield().await;
@@ -366,6 +370,7 @@ async fn launch(
     task.look_at_clock(habits.looks_before_helper).await;
     let helper = Helper::start(task, habits.helper, jobs.len() as u32).await;
     let have_files = files::make_all(task, jobs, files, habits).await?;
+    task.use_memory(habits.memory_before_processes);
     Ok((Some(helper), have_files))
 }
 
@@ -382,6 +387,9 @@ async fn look_at_disks(task: &Task, jobs: &[Job]) {
 /// directory.
 async fn begin(task: &Task, jobs: &[Job], habits: &FioHabits) {
     task.compute(task.costs().launch).await;
+    let (count, eights) = (jobs.len() as u32, (jobs.len() as u32).saturating_sub(1) / 8);
+    let FioHabits { memory_per_process, memory_per_eight_processes, .. } = *habits;
+    task.use_memory(memory_per_process * count + memory_per_eight_processes * eights);
     for job in jobs {
         let files = job.files.list.iter().filter(|file| file.kind == FileKind::File);
         let (mut missing, is_alone) = (0, files.clone().count() == 1);

@@ -9,6 +9,7 @@ use base::{Duration, Instant};
 
 use block::Ioprio;
 
+use super::memory::{Heap, buffers};
 use super::super::account::{Account, MOST_SAMPLES, Sample};
 use super::super::engine::Engine;
 use super::super::job::{Direction, Directions, Job, LatencyTarget, Verify};
@@ -125,10 +126,12 @@ impl<'a> Process<'a> {
             FAILED
         };
         if !job.creation.is_serial {
-            named.make(&task, job, &crew.habits).await.map_err(failed)?;
+            let mut heap = Heap::new(&crew.habits);
+            named.make(&task, job, &crew.habits, &mut heap).await.map_err(failed)?;
         }
         let errno = |errno: Errno| failed(format!("fio: {}: {errno}", job.name));
         named.read_before(&task, job).await.map_err(errno)?;
+        task.use_memory(buffers(job));
         let files = open(&task, job).map_err(failed)?;
         let start = task.now();
         let account = Rc::new(Account::new(label, job.number, job.logs.clone(), start));

@@ -87,6 +87,8 @@ params::section! {
         looks_without_files: u32 = LOOKS,
         /// Looks at the clock for each of the first processes that did not find its files there.
         looks_per_job: u32 = LOOKS,
+        /// The same once, if there was one.
+        looks_when_made: u32 = LOOKS,
         /// Looks at the clock before the processes are let go.
         looks_before_go: u32 = LOOKS,
         /// The same of a later stage.
@@ -101,10 +103,8 @@ params::section! {
         /// Work that the kernel put off goes before the main process, which has looked for a file,
         /// until so many processes have ended.
         disturbed_until: u32 = Whole(0, 1_000_000, "processes"),
-        /// Looks at the clock before each file that is made.
-        looks_per_file: u32 = LOOKS,
-        /// Looks at the clock behind each file that is made.
-        looks_behind_file: u32 = LOOKS,
+        /// Looks for another file before each file that is made.
+        paths_per_made_file: u32 = FILES,
         /// Looks at the directory for each job with files.
         paths_per_job: u32 = FILES,
         /// The same for each file of a job, before any of them is made.

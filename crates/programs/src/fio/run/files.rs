@@ -97,9 +97,8 @@ impl Files {
             let failed = |errno: Errno| format!("fio: {}: {errno}", slot.path);
             let there = task.look_for(&slot.path).await;
             if slot.size.wanted > there.unwrap_or(0) || appends(job) {
-                task.look_at_clock(habits.looks_per_file).await;
+                task.look_for_files(habits.paths_per_made_file).await;
                 make(task, job, slot, there, heap).await.map_err(failed)?;
-                task.look_at_clock(habits.looks_behind_file).await;
                 makes = true;
             }
         }

@@ -14,6 +14,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+/// Every file has so many numbers for its pages, one file behind the other; the disk is the first.
+pub const FILE_PAGES: u64 = 1 << 34;
+
 /// Pages of a file, or nodes below it, in a node; as a power of two.
 const BITS: u32 = 6;
 /// Nodes in a piece (/proc/slabinfo).

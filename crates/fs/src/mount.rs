@@ -46,8 +46,8 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// What of memory it has to do with, on a disk that turns or does not, where a core gets so many
-    /// pages at a time.
+    /// What of memory it has to do with, on a disk that turns or does not, where a core gets so
+    /// many pages at a time.
     pub fn in_memory(&self, guest: &Profile, turns: bool, batch: u64) -> Mounted {
         let is_ext4 = self.format == Format::Ext4;
         let (Profile { memory, files: guest, .. }, turns) = (guest, is_ext4 && turns);
@@ -97,14 +97,13 @@ mod tests {
         for format in [Format::Ext4, Format::Xfs] {
             let mount = Mount { format, ..Mount::default() };
             let profile = Profile::neutral();
-            let Mounted { nodes_room, others, .. } = mount.in_memory(&profile, true, 31);
+            let Mounted { nodes_room, others, .. } = mount.in_memory(profile, true, 31);
             let waits = mount.waits_for_tags(&profile.files, large);
             assert_eq!((nodes_room, others, waits), ((0, 1), 0, 0));
         }
         let files = &Profile::uml().files;
-        let pieces = [15, 31, 63].map(|batch| {
-            Mount::default().in_memory(&Profile::uml(), false, batch).nodes_room.1
-        });
+        let pieces = [15, 31, 63]
+            .map(|batch| Mount::default().in_memory(Profile::uml(), false, batch).nodes_room.1);
         assert_eq!(pieces, [3, 2, 3]);
         assert_eq!(Mount::default().waits_for_tags(files, large), 2);
     }

@@ -11,7 +11,7 @@ mod boot;
 mod habits;
 mod profile;
 
-pub use boot::{Boot, BootMemory, Files, Footprint, Left, LeftBehind, FirstLists, Lists};
+pub use boot::{Boot, BootMemory, Files, FirstLists, Footprint, Left, LeftBehind, Lists};
 pub use habits::{
     FioHabits, Habits, HelperHabits, OwnFiles, ProcessHabits, ShellHabits, SysbenchHabits,
 };

@@ -18,6 +18,7 @@ use crate::groups::Groups;
 use crate::lru::{FileNumber, Lru};
 use crate::mapped::Mapped;
 use crate::memory::Memory;
+pub use crate::nodes::FILE_PAGES;
 use crate::pages::{CachedPages, Counts, Flags, Pages};
 use crate::pcp_lists::{PcpLists, batch_of};
 use crate::readahead::Window;
@@ -42,8 +43,6 @@ pub const PAGE: u64 = 4096;
 const OLD_FILE_VECS: u32 = 128;
 /// Runs of pages that leave together at most; to remember more would take more room than they did.
 const TOGETHER: usize = 1 << 18;
-/// Every file has so many numbers for its pages, one file behind the other; the disk is the first.
-pub const FILE_PAGES: u64 = 1 << 34;
 
 /// The pages of the disk, and of the files on it.
 pub struct PageCache {

@@ -495,7 +495,7 @@ mod tests {
         change(&mut journal, &[7, 8]);
         change(&mut journal, &[8]);
         let record = commit(&mut journal);
-        assert_eq!(record, Record { blocks: vec![1001, 1002, 1003], seal: 1004 });
+        assert_eq!(record, Record { blocks: vec![1001, 1002, 1003], own: vec![1001], seal: 1004 });
         change(&mut journal, &[8]);
         assert_eq!(commit(&mut journal).blocks, [1005, 1006]);
     }

@@ -215,7 +215,7 @@ async fn visit(io: FileIo<'_>, file: usize, most: u64, flags: Flags) -> u64 {
     let mut written = last.written;
     let comes_to_end = written < most;
     match io.format() {
-        // Observed on 6.1, 6.12 and 7.3: ext4 goes on at the first page, XFS does in its next visit.
+        // Observed on 6.1, 6.12 and 7.3: ext4 goes on at the first page, XFS in its next visit.
         Format::Ext4 => {
             io.files().leave_off(file, last.end);
             if comes_to_end && from > 0 {

@@ -178,8 +178,8 @@ impl FileIo<'_> {
         }
     }
 
-    /// The rest of a file's last page is zeroed in memory when the file ends within it: that page is
-    /// read if it is not there, and dirty then. The answer is whether it has contents.
+    /// When a file ends within a page, the rest of that is zeroed in memory: it is read if it is
+    /// not there, and dirty then. The answer is whether it has contents.
     pub(super) async fn zero_behind(&self, index: usize, size: u64) -> bool {
         let (page, at) = (size / PAGE, key(index, size / PAGE));
         let has_contents = !size.is_multiple_of(PAGE) && self.has_contents(index, page);

@@ -127,7 +127,8 @@ impl Storage {
         is_clean
     }
 
-    /// So much as was to be written of a file has been submitted; the answer is whether it is clean.
+    /// So much as was to be written of a file has been submitted; the answer is whether it is
+    /// clean.
     pub fn end_visit(&mut self, file: usize, now: u64) -> bool {
         let is_clean = self.forget_if_clean(file, now);
         self.cache.end_round(file as u64);

@@ -6,11 +6,11 @@
 //! durable. A process opens a file when the first request goes there, drops what is cached of it
 //! and says how it will read.
 
-use super::memory::Heap;
 use super::super::engine::{Engine, NameCall};
 use super::super::job::{Direction, FileKind, Job, Room, SyncMode};
 use super::super::layout::{FileSize, Layout};
 use super::donor::OpenDonor;
+use super::memory::Heap;
 use guest::FioHabits;
 use machine::calls::Creation;
 use machine::task::{Errno, File, OpenFlags, Task};

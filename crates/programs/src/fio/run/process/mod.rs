@@ -9,7 +9,6 @@ use base::{Duration, Instant};
 
 use block::Ioprio;
 
-use super::memory::{Heap, buffers};
 use super::super::account::{Account, MOST_SAMPLES, Sample};
 use super::super::engine::Engine;
 use super::super::job::{Direction, Directions, Job, LatencyTarget, Verify};
@@ -20,6 +19,7 @@ use super::files::Files;
 use super::goal::{Search, Verdict};
 use super::identity::{Priorities, become_process, open};
 use super::lanes::{Done, Lanes, Request, Sync, What};
+use super::memory::{Heap, buffers};
 use super::pace::{Pauses, Rates};
 use crate::fio::steady::Watch;
 use guest::ProcessHabits;

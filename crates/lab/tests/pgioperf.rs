@@ -171,7 +171,9 @@ fn results_are_of_readers_checkpointer_and_log_and_commits_are_figures() {
     assert!(commit > sync && commit < sync + 4.0 * write, "{commit} {sync} {write}");
     assert_eq!(value("pg/reader.commit_mean"), None);
     let wal = result.jobs[2].call(CallKind::Write).count;
-    assert_eq!(result.jobs[2].call(CallKind::Sync).count, wal.div_ceil(5));
+    // The time may be over within a commit.
+    let open = wal.div_ceil(5) - result.jobs[2].call(CallKind::Sync).count;
+    assert!(open <= 1, "{open}");
     let kinds = ["read[", "wal["];
     let said = &result.exits[0].messages;
     assert!(kinds.iter().all(|kind| said.iter().any(|it| it.starts_with(kind))), "{said:?}");

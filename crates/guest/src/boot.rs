@@ -76,7 +76,7 @@ params::section! {
         left_by_boot_little: Left = LEFT,
         /// The same with more.
         left_by_boot_much: Left = LEFT,
-        /// What a core's lists hold when the first page of a file comes, with little memory.
+        /// What a core's lists hold when fio begins, with little memory.
         lists_little: FirstLists = LISTS,
         /// The same where a core gets `much_memory` pages at a time.
         lists_much: FirstLists = LISTS,
@@ -95,8 +95,7 @@ impl BootMemory {
         LeftBehind { little: self.left_by_boot_little, much: self.left_by_boot_much }
     }
 
-    /// What the lists of a core hold that gets so many pages at a time, when the first page of a
-    /// file comes.
+    /// What the lists of a core hold that gets so many pages at a time, when fio begins.
     pub fn lists(&self, batch: u64) -> FirstLists {
         match batch.cmp(&self.much_memory) {
             Ordering::Less => self.lists_little,

@@ -2,7 +2,7 @@
 //!
 //! A page that becomes dirty has a block set aside, unless it has one; what wants places at once
 //! gets what is left. What was freed counts as room at once, and can be used when its transaction
-//! is on the disk.
+//! is on the disk; data of a mount without order, at once.
 
 use super::Ext4;
 use super::space::Wanted;

@@ -135,12 +135,8 @@ impl FileIo<'_> {
         for page in pages_of(offset, end) {
             let at = key(index, page);
             let is_whole = offset <= page * PAGE && (page + 1) * PAGE <= end;
-            if !is_whole && !self.cache().holds(at) && self.has_contents(index, page) {
-                self.read_alone(at, Flags::NONE).await;
-            }
-            if !self.cache().is_ready(at) {
-                self.wait_for_page(at).await;
-            }
+            let lacks = !is_whole && !self.cache().holds(at) && self.has_contents(index, page);
+            self.bring(at, lacks).await;
             if sets_aside && self.on_ext4().reserve(index, page).is_err() {
                 return offset.max(page * PAGE);
             }
@@ -178,18 +174,24 @@ impl FileIo<'_> {
         }
     }
 
+    /// Reads a page that is to be changed, if it `lacks` its contents, and waits until it is there.
+    async fn bring(&self, page: u64, lacks: bool) {
+        if lacks {
+            self.read_alone(page, Flags::NONE).await;
+        }
+        if !self.cache().is_ready(page) {
+            self.wait_for_page(page).await;
+        }
+    }
+
     /// When a file ends within a page, the rest of that is zeroed in memory: it is read if it is
     /// not there, and dirty then. The answer is whether it has contents.
     pub(super) async fn zero_behind(&self, index: usize, size: u64) -> bool {
         let (page, at) = (size / PAGE, key(index, size / PAGE));
         let has_contents = !size.is_multiple_of(PAGE) && self.has_contents(index, page);
         if has_contents {
-            if !self.cache().holds(at) {
-                self.read_alone(at, Flags::NONE).await;
-            }
-            if !self.cache().is_ready(at) {
-                self.wait_for_page(at).await;
-            }
+            let lacks = !self.cache().holds(at);
+            self.bring(at, lacks).await;
             self.dirty_page(index, page);
         }
         has_contents

@@ -68,36 +68,24 @@ impl Files {
     }
 
     /// Makes those that are missing or too short; the answer is whether there was one.
-    pub async fn make(
-        &self,
-        task: &Task,
-        job: &Job,
-        habits: &FioHabits,
-        heap: &mut Heap,
-    ) -> Result<bool, String> {
+    pub async fn make(&self, task: &Task, job: &Job, heap: &mut Heap<'_>) -> Result<bool, String> {
         let creates = job.engine == Engine::Names(NameCall::Create);
         if job.creation.on_open || creates || !job.engine.does_block_io() {
             return Ok(false);
         }
         task.prepares(true);
-        let made = self.make_each(task, job, habits, heap).await;
+        let made = self.make_each(task, job, heap).await;
         task.prepares(false);
         made
     }
 
-    async fn make_each(
-        &self,
-        task: &Task,
-        job: &Job,
-        habits: &FioHabits,
-        heap: &mut Heap,
-    ) -> Result<bool, String> {
+    async fn make_each(&self, task: &Task, job: &Job, heap: &mut Heap<'_>) -> Result<bool, String> {
         let mut makes = false;
         for slot in self.slots.iter().flatten() {
             let failed = |errno: Errno| format!("fio: {}: {errno}", slot.path);
             let there = task.look_for(&slot.path).await;
             if slot.size.wanted > there.unwrap_or(0) || appends(job) {
-                task.look_for_files(habits.paths_per_made_file).await;
+                task.look_for_files(heap.habits.paths_per_made_file).await;
                 make(task, job, slot, there, heap).await.map_err(failed)?;
                 makes = true;
             }
@@ -223,7 +211,7 @@ async fn make(
     job: &Job,
     slot: &Slot,
     there: Option<u64>,
-    heap: &mut Heap,
+    heap: &mut Heap<'_>,
 ) -> Result<(), Errno> {
     let reads = job.reads();
     // What is mapped must be there.
@@ -280,7 +268,7 @@ pub(super) async fn make_all(
     for (job, files) in serial.filter(|(job, _)| job.has_files()) {
         let each = habits.paths_per_file * files.slots.iter().flatten().count() as u32;
         task.look_for_files(habits.paths_per_job + each).await;
-        if !files.make(task, job, habits, &mut heap).await? {
+        if !files.make(task, job, &mut heap).await? {
             there.push(job.number);
         }
     }

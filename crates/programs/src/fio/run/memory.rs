@@ -16,17 +16,20 @@ const PAGE: u64 = 4096;
 
 /// What the main process has of memory for its buffer.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Heap {
+pub(super) struct Heap<'h> {
+    /// The habits of its fio.
+    pub habits: &'h FioHabits,
     /// Pages that it has written to.
     used: u32,
     /// Pieces from this size on are given back.
     given_back_from: u64,
 }
 
-impl Heap {
+impl<'h> Heap<'h> {
     /// What is left when fio has read its jobs.
-    pub fn new(habits: &FioHabits) -> Heap {
-        Heap { used: habits.heap_room, given_back_from: habits.heap_keeps_below.0 }
+    pub fn new(habits: &'h FioHabits) -> Heap<'h> {
+        let FioHabits { heap_room, heap_keeps_below, .. } = habits;
+        Heap { habits, used: *heap_room, given_back_from: heap_keeps_below.0 }
     }
 
     /// The buffer for requests of so many bytes; the answer is how many pages go with it.

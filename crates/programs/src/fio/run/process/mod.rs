@@ -127,7 +127,7 @@ impl<'a> Process<'a> {
         };
         if !job.creation.is_serial {
             let mut heap = Heap::new(&crew.habits);
-            named.make(&task, job, &crew.habits, &mut heap).await.map_err(failed)?;
+            named.make(&task, job, &mut heap).await.map_err(failed)?;
         }
         let errno = |errno: Errno| failed(format!("fio: {}: {errno}", job.name));
         named.read_before(&task, job).await.map_err(errno)?;

@@ -27,6 +27,7 @@ pub(crate) const MODELS: &[(&str, &str)] = &[
     ("vm-disk", include_str!("../../../models/vm-disk.toml")),
     ("vm-disk-wt", include_str!("../../../models/vm-disk-wt.toml")),
     ("vm-ssd-m4", include_str!("../../../models/vm-ssd-m4.toml")),
+    ("vm-ssd-m4-qd1", include_str!("../../../models/vm-ssd-m4-qd1.toml")),
 ];
 
 /// Name and text of every table that a built-in model names.

@@ -3,7 +3,7 @@
 //! Times are those of the model; only what the kernel is told of the disk differs.
 
 use base::{Duration, Instant, Sector, Sectors};
-use block::command::{Command, Facts, Tag, Transport};
+use block::command::{Command, Facts, Stage, Tag, Transport};
 use device::{Device, Model};
 
 /// Entries of the ring, and so the largest queue depth (docs/linux.md).
@@ -117,6 +117,17 @@ impl Device for Renewed {
         self.disk.advance(self.time(now), completed);
         self.in_flight -= completed.len() - before;
     }
+
+    fn keep_stages(&mut self) {
+        self.disk.keep_stages();
+        self.new.iter_mut().for_each(|it| it.keep_stages());
+    }
+
+    fn take_stages(&mut self, tag: Tag) -> Box<[(Instant, Stage)]> {
+        let mut stages = self.disk.take_stages(tag);
+        stages.iter_mut().for_each(|(at, _)| *at += self.origin);
+        stages
+    }
 }
 
 #[cfg(test)]
@@ -139,6 +150,7 @@ mod tests {
         let model = Model::find("hdd-7200-sata").unwrap();
         let facts = facts(model.facts(), None);
         let mut disk = Renewed::new(&model, 1, facts, Beginning::AFTER_MOUNT);
+        disk.keep_stages();
         let mut serve = |at: Instant| {
             let read = Command {
                 op: block::command::CommandOp::Read,
@@ -152,6 +164,7 @@ mod tests {
             while let Some(at) = disk.next_event() {
                 disk.advance(at, &mut completed);
             }
+            assert_eq!(disk.take_stages(Tag(0))[0].0, at, "what is told is of the guest's time");
             disk.new.is_none()
         };
         let after = |millis| Instant::ZERO + Duration::from_millis(millis);

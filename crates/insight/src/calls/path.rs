@@ -182,7 +182,7 @@ impl<'a> Walk<'a> {
         };
         self.add(from, plugged, who, Layer::Plug, None);
         self.chosen(plugged < inserted, who, plugged, issued);
-        let mut at = issued;
+        let mut at = self.awaits_room(way, who, issued, completed);
         for (given_back, again) in &way.requeued {
             self.served(way, who, at, within(*given_back).max(at));
             at = at.max(within(*given_back));
@@ -194,6 +194,17 @@ impl<'a> Walk<'a> {
             false => self.served(way, who, at, completed.max(at)),
         }
         completed.max(at)
+    }
+
+    /// The single queue shows the driver one request more than the device takes, and tells of its
+    /// issue then (rule dispatch-list-3). When the device has it.
+    fn awaits_room(&mut self, way: &Way, who: ContextId, from: Instant, to: Instant) -> Instant {
+        let taken = way.stages.first().filter(|_| way.requeued.is_empty());
+        let taken = taken.map_or(from, |it| it.0.clamp(from, to));
+        for it in self.bios.queue.served(from, taken, who) {
+            self.add(it.from, it.to, who, Layer::Full, it.whose);
+        }
+        taken
     }
 
     /// A request waits to be chosen, or for a flush before that.

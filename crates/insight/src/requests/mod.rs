@@ -157,6 +157,7 @@ impl Requests {
                 self.state.hold(Some(*reason), None);
             }
             Action::Issue => self.issued(event),
+            Action::Served(stages) => self.taken(event, stages.first().map(|it| it.0)),
             Action::Requeue => self.requeued(event),
             Action::Complete { issued } => self.completed(event, *issued),
             Action::BioDone { .. } => self.told(event),
@@ -340,6 +341,12 @@ impl Requests {
         let is_flush = going.is_flush;
         if !is_again {
             self.state.issue(is_flush);
+        }
+    }
+
+    fn taken(&mut self, event: &Event, at: Option<Instant>) {
+        if let Some((going, at)) = event.request.and_then(|id| self.get(id)).zip(at) {
+            going.taken(at);
         }
     }
 

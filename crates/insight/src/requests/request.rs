@@ -263,6 +263,15 @@ impl Going {
         (self.sector, self.sectors) = (event.sector, event.sectors);
     }
 
+    /// The device has begun with it then. The single queue shows the driver one request more than
+    /// the device takes, and tells of its issue at that time (rule dispatch-list-3).
+    pub fn taken(&mut self, at: Instant) {
+        if self.stage == Stage::Issued && at > self.issued {
+            self.before.push((Layer::Full, at.since(self.issued)));
+            self.issued = at;
+        }
+    }
+
     /// The driver gives it back.
     pub fn requeue(&mut self, at: Instant) {
         self.before.push((Layer::Requeued, at.saturating_since(self.issued)));

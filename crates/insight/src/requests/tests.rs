@@ -70,6 +70,27 @@ fn time_with_the_scheduler_is_held_full_others_or_the_hosts() {
     assert_eq!((second.total(), second.guess), (Duration::from_micros(36), None));
 }
 
+/// The single queue tells of the issue of one request more than the device takes.
+#[test]
+fn the_device_has_a_request_from_when_it_begins_with_it() {
+    let at = |micros: u64| Instant::from_nanos(micros * 1000);
+    let served = |since| Action::Served(Box::new([(at(since), block::command::Stage::Service)]));
+    let events = [
+        event(0, 1, Action::Insert),
+        event(1, 1, Action::Issue),
+        event(2, 2, Action::Insert),
+        event(2, 2, Action::Issue),
+        event(6, 1, served(1)),
+        done(6, 1),
+        event(9, 2, served(7)),
+        done(10, 2),
+    ];
+    let lives = lives(1, &events);
+    assert_eq!(micros(&lives[0].layers), [(Layer::Host, 1), (Layer::Device, 5)]);
+    assert_eq!(micros(&lives[1].layers), [(Layer::Full, 5), (Layer::Device, 3)]);
+    assert_eq!(lives[1].issued, at(7));
+}
+
 #[test]
 fn what_is_withheld_ends_with_a_choice_and_not_with_an_issue() {
     let dispatch = Action::Dispatch(DispatchReason::ArrivalOrder);

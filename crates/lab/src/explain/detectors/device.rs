@@ -249,7 +249,8 @@ fn holds_the_time(case: &Case, caller: &Caller) -> Option<Finding> {
     found.evidence.push(format!("waiting for it takes {:.1} %", 100.0 * waiting));
     found.mechanism = "A request is with the device as soon as it is there, so there is nothing \
         to choose from. Only a faster device, fewer or other requests make it shorter.";
-    let is_alone = case.mean_depth() < ALONE && caller.at_once() < TWO && !case.turns();
+    let takes_more = case.depth() > 1 && !case.turns();
+    let is_alone = takes_more && case.mean_depth() < ALONE && caller.at_once() < TWO;
     if is_alone && case.row().is_some() && caller.calls > FEW {
         say_one_at_a_time(case, caller, &mut found);
     }

@@ -244,6 +244,18 @@ fn a_load_without_end_is_ended_and_sums_up() {
     }
 }
 
+/// What ends a load without end waits for a read of another disk, and so takes its only request.
+fn a_disk_with_one_request_ends_too() {
+    let directory = Directory::new("linux-one-request");
+    let text = "title = \"t\"\nmodel = \"null\"\nqueue_depth = 1\nschedulers = [\"none\"]\n\
+        [[job]]\nname = \"a\"\nrun = \"dd if=/dev/sda of=/dev/null bs=4k count=9 iflag=direct\"\n";
+    std::fs::write(directory.path().join("one.toml"), text).unwrap();
+    for calls in ["5", "500"] {
+        let output = directory.run(&["compare", "--world", "linux", "--calls", calls, "one.toml"]);
+        assert!(output.status.success(), "{}", message(&output));
+    }
+}
+
 fn inode_tables_that_ext4_initialises_beside_a_command_are_told_of() {
     let directory = Directory::new("linux-lazy");
     let noted = |options: &str| {
@@ -357,7 +369,8 @@ pub fn tests() -> Vec<testing::Test> {
         [BUILD_TOOLS] => what_a_build_lacks_is_named_with_its_package;
         [KERNEL, BUSYBOX, FIO] => fio_measures_time_and_any_name_is_the_disk,
             fio_has_the_clock_of_the_guest_however_it_is_called,
-            a_load_without_end_is_ended_and_sums_up;
+            a_load_without_end_is_ended_and_sums_up,
+            a_disk_with_one_request_ends_too;
         [KERNEL, BUSYBOX, MKFS_EXT4] =>
             inode_tables_that_ext4_initialises_beside_a_command_are_told_of;
         [KERNEL, BUSYBOX] => settings_reach_the_kernel,

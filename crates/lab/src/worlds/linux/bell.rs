@@ -16,16 +16,29 @@ use std::rc::Rc;
 const WAITING: u64 = 40_960;
 const RELEASING: u64 = 81_920;
 
+/// The disk that lets it go on where the first one takes one request at a time, and has that.
+const SECOND: &str = "vdc";
+
+/// Whether a second disk is needed, at this queue depth of all disks.
+pub fn needs_second(queue_depth: u32) -> bool {
+    queue_depth == 1
+}
+
 /// What waits in the guest, and what lets it go on when the jobs have ended by themselves.
-pub fn commands() -> linux::Bell {
+pub fn commands(queue_depth: u32) -> linux::Bell {
     let (name, other) = (warming::NAME, warming::OTHER_NAME);
-    let read = |sector: u64| {
-        format!(
-            "disk=/dev/{other}; test -e $disk || disk=/dev/{name}; \
-             dd if=$disk of=/dev/null bs=512 count=1 skip={sector} iflag=direct 2>/dev/null"
-        )
+    let first = format!("disk=/dev/{other}; test -e $disk || disk=/dev/{name}; ");
+    // Nobody has another disk in mind by a name that is its own.
+    let second = format!(
+        "disk=/run/{SECOND}; IFS=: read major minor </sys/block/{SECOND}/dev; \
+         mknod $disk b $major $minor; "
+    );
+    let read = |disk: &str, sector: u64| {
+        let dd = format!("dd if=$disk of=/dev/null bs=512 count=1 skip={sector} iflag=direct");
+        format!("{disk}{dd} 2>/dev/null")
     };
-    linux::Bell { wait: read(WAITING), release: read(RELEASING) }
+    let releases = if needs_second(queue_depth) { &second } else { &first };
+    linux::Bell { wait: read(&first, WAITING), release: read(releases, RELEASING) }
 }
 
 /// Commands of a disk, counted from when somebody waits for their number.
@@ -38,16 +51,23 @@ struct Counting {
     left: Option<u64>,
     /// When the disk finished something for the first time after the last of them.
     reached: Option<Instant>,
+    /// When the jobs had ended by themselves.
+    ended: Option<Instant>,
 }
 
 impl Count {
     fn begin(&self, most: u64) {
-        self.0.set(Counting { left: Some(most), reached: None });
+        self.0.set(Counting { left: Some(most), ..Counting::default() });
+    }
+
+    fn end(&self, at: Instant) {
+        self.0.set(Counting { ended: Some(at), ..self.0.get() });
     }
 
     fn count(&self) {
-        let Counting { left, reached } = self.0.get();
-        self.0.set(Counting { left: left.map(|left| left.saturating_sub(1)), reached });
+        let counting = self.0.get();
+        let left = counting.left.map(|left| left.saturating_sub(1));
+        self.0.set(Counting { left, ..counting });
     }
 
     /// The disk finishes something, so the guest waits, and no part of it is ahead of this time.
@@ -116,7 +136,10 @@ impl Bell {
                 self.waiting = Some(command.tag);
                 self.count.begin(self.most);
             }
-            (CommandOp::Read, Sector(RELEASING)) => self.release = Some((command.tag, at)),
+            (CommandOp::Read, Sector(RELEASING)) => {
+                self.release = Some((command.tag, at));
+                self.count.end(at);
+            }
             _ => return false,
         }
         true
@@ -124,7 +147,8 @@ impl Bell {
 
     /// When something is to be answered.
     pub fn next_event(&self) -> Option<Instant> {
-        let rung = self.count.0.get().reached.filter(|_| self.waiting.is_some());
+        let counting = self.count.0.get();
+        let rung = counting.reached.or(counting.ended).filter(|_| self.waiting.is_some());
         rung.or(self.release.map(|(_, at)| at))
     }
 
@@ -175,5 +199,21 @@ mod tests {
         let mut completed = Vec::new();
         bell.answer(&mut completed);
         assert_eq!(completed, [Tag(1), Tag(2)]);
+    }
+
+    #[test]
+    fn a_second_disk_lets_it_go_where_the_first_takes_one_request() {
+        let count = Count::default();
+        let mut bell = Bell::new(count.clone(), 3);
+        let mut second = Bell::new(count, 3);
+        let at = Instant::from_nanos(9);
+        bell.accept(Instant::ZERO, read(0, WAITING));
+        assert_eq!(bell.next_event(), None);
+        assert!(second.accept(at, read(0, RELEASING)));
+        assert_eq!((bell.next_event(), second.next_event()), (Some(at), Some(at)));
+        let mut completed = Vec::new();
+        bell.answer(&mut completed);
+        second.answer(&mut completed);
+        assert_eq!((completed.len(), bell.next_event(), second.next_event()), (2, None, None));
     }
 }

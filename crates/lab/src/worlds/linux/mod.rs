@@ -252,19 +252,24 @@ impl LinuxWorld {
         script: Script,
     ) -> Result<Guest<'a>, Error> {
         let Disk { name, mut device, contents } = LinuxWorld::disk_of(row, seed)?;
-        let mut bell = None;
+        let queue_depth = row.facts().queue_depth;
+        let mut bells = Vec::new();
         if let Some(most) = row.most_calls {
             let count = bell::Count::default();
             device = Box::new(bell::Counted::new(device, count.clone()));
-            bell = Some(bell::Bell::new(count, most));
+            let needed = 1 + usize::from(bell::needs_second(queue_depth));
+            bells = (0..needed).map(|_| bell::Bell::new(count.clone(), most)).collect();
         }
-        let disk = Disk { name, device, contents };
+        let mut bells = bells.into_iter();
+        let mut disks = vec![Disk { name, device, contents }];
+        disks.push(warming::disk(queue_depth, bells.next()));
+        disks.extend(bells.map(|bell| warming::disk(queue_depth, Some(bell))));
         Ok(Guest {
             kernel: self.kernel(&row.spec),
             root: &self.root,
             memory: row.memory,
-            disks: vec![disk, warming::disk(row.facts().queue_depth, bell)],
-            queue_depth: row.facts().queue_depth,
+            disks,
+            queue_depth,
             script,
             seed,
             protocol: Protocol::SharedMemory,
@@ -381,7 +386,7 @@ fn script(row: &Row) -> Script {
     // Without the controllers of memory and I/O in one hierarchy there is none.
     let hierarchy = if row.cgroup_writeback { Hierarchy::V2 } else { Hierarchy::V1 };
     let lead = Some(warming::WARM_UP.to_string());
-    let bell = row.most_calls.map(|_| bell::commands());
+    let bell = row.most_calls.map(|_| bell::commands(row.facts().queue_depth));
     Script {
         settings,
         hierarchy,

@@ -28,6 +28,8 @@ pub enum Input {
     RemoveCgroup(Instant, ContextId, CgroupId),
     /// [`RequestQueue::prepare_limits`](crate::RequestQueue::prepare_limits).
     PrepareLimits(u64, Hierarchy),
+    /// [`RequestQueue::note_mount`](crate::RequestQueue::note_mount).
+    Mount(Instant),
     /// [`RequestQueue::limit_cgroup`](crate::RequestQueue::limit_cgroup).
     LimitCgroup(Instant, CgroupId, IoMax),
     /// [`RequestQueue::begin_release`](crate::RequestQueue::begin_release).

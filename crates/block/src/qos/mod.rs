@@ -132,6 +132,13 @@ impl Qos {
         }
     }
 
+    /// A file system was mounted some seconds before, when `wbt_lat_usec` was what it is.
+    pub fn note_mount(&mut self, now: Instant, woken: &mut Vec<ContextId>) {
+        if let Some(wbt) = &mut self.wbt {
+            wbt.note_mount(now, woken);
+        }
+    }
+
     /// What `wbt_lat_usec` shows; zero when it is off, `None` on a kernel that has none.
     pub fn latency(&self) -> Option<Duration> {
         self.wbt.as_ref().map(Wbt::shown_latency)

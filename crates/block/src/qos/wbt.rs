@@ -190,6 +190,19 @@ impl Wbt {
         self.recompute();
     }
 
+    /// A file system was mounted some seconds before, which writes a little: there was a window
+    /// with writes, and many in which nothing happened (rule wbt-12).
+    pub fn note_mount(&mut self, now: Instant, woken: &mut Vec<ContextId>) {
+        if !self.is_on() {
+            return;
+        }
+        self.scale_up(now, woken, &mut Vec::new());
+        self.scale_down(false, &mut Vec::new());
+        if self.step != 0 {
+            self.arm(now);
+        }
+    }
+
     /// A scheduler was attached, which may not want writes to be throttled by default
     /// (rule wbt-14).
     pub fn attached(&mut self, now: Instant, disables: bool, woken: &mut Vec<ContextId>) {
@@ -662,6 +675,18 @@ mod tests {
         assert_eq!(wbt.step, 0);
         wbt.scale_down(true, &mut said);
         assert_eq!(wbt.step, 1);
+    }
+
+    #[test]
+    fn a_mount_leaves_one_slot_of_two_for_good() {
+        let limits = |queue_depth| {
+            let mut wbt = wbt("6.12", queue_depth);
+            wbt.note_mount(Instant::ZERO, &mut Vec::new());
+            (wbt.step, wbt.max, wbt.normal, wbt.background, wbt.due.is_some())
+        };
+        assert_eq!(limits(2), (-1, 1, 1, 1, true));
+        assert_eq!(limits(1), (0, 2, 2, 1, false));
+        assert_eq!(limits(4), (0, 4, 2, 1, false));
     }
 
     #[test]

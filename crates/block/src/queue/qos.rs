@@ -122,6 +122,13 @@ impl RequestQueue {
         self.core.wake_all();
     }
 
+    /// A file system was mounted some seconds before, which writes a little (rule wbt-12).
+    pub fn note_mount(&mut self, now: Instant) {
+        self.core.recorder.push(|| Input::Mount(now));
+        self.core.qos.note_mount(now, &mut self.core.woken);
+        self.core.wake_all();
+    }
+
     /// Reads `wbt_lat_usec`.
     pub(super) fn throttled_to(&self) -> Option<i64> {
         self.core.qos.latency().map(|latency| (latency.as_nanos() / 1000) as i64)

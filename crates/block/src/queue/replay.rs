@@ -19,6 +19,7 @@ impl RequestQueue {
             Input::Exit(now, context, id) => self.exit_io_context(*now, *context, *id),
             Input::Cgroup(id, value) => self.define_cgroup(*id, value.clone()),
             Input::RemoveCgroup(now, context, id) => self.remove_cgroup(*now, *context, *id),
+            Input::Mount(now) => self.note_mount(*now),
             Input::PrepareLimits(uptime, hierarchy) => self.prepare_limits(*uptime, *hierarchy),
             Input::LimitCgroup(now, id, limits) => self.limit_cgroup(*now, *id, *limits),
             Input::BeginRelease => self.begin_release(),

@@ -96,6 +96,9 @@ fn owners(setup: Setup) -> Result<Owners, SetupError> {
         let refused = |why| SetupError::setting(name, *value, why);
         queue.set(Instant::ZERO, name, *value).map_err(refused)?;
     }
+    if setup.mount.is_some() {
+        queue.note_mount(Instant::ZERO);
+    }
     if setup.tells_tasks {
         cpus.remember_moves();
         queue.log().tell_all();

@@ -191,13 +191,12 @@ impl Journal {
         if self.free < self.largest + self.largest / 8 {
             return Start::NeedsRoom;
         }
-        let is_first = self.running.is_none();
-        let transaction = self.join(who, credits, expires);
-        Start::Started(Started { transaction, is_first })
+        Start::Started(self.join(who, credits, expires))
     }
 
     /// A handle that was reserved before starts: also in a transaction that is locked.
-    pub fn join(&mut self, who: ContextId, credits: u64, expires: Expiry) -> u64 {
+    pub fn join(&mut self, who: ContextId, credits: u64, expires: Expiry) -> Started {
+        let is_first = self.running.is_none();
         let next_id = &mut self.next_id;
         let running = self.running.get_or_insert_with(|| {
             *next_id += 1;
@@ -206,7 +205,7 @@ impl Journal {
         running.handles += 1;
         *running.joined.entry(who).or_default() += 1;
         running.credits += credits;
-        running.id
+        Started { transaction: running.id, is_first }
     }
 
     /// A handle has changed a block.
@@ -539,7 +538,7 @@ mod tests {
         change(&mut journal, &[7]);
         journal.lock();
         assert_eq!(journal.start(WHO, 1, NEVER), Start::Waits(JournalWait::Open));
-        assert_eq!(journal.join(WHO, 1, NEVER), 2);
+        assert_eq!(journal.join(WHO, 1, NEVER).transaction, 2);
         journal.wait(ContextId(5), JournalWait::Quiet);
         assert_eq!(journal.stop(1), [ContextId(5)]);
         journal.switch();

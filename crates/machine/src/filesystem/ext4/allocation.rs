@@ -12,6 +12,7 @@ use super::handles::Handle;
 use crate::filesystem::writeback::{Piece, Progress};
 use block::Flags;
 use cache::PAGE;
+use fs::ext4::journal::Started;
 use fs::ext4::layout::GROUP;
 use std::ops::Range;
 
@@ -243,14 +244,15 @@ impl Ext4Io<'_> {
     /// New blocks have their contents: their extents say so from the running transaction on. The
     /// handle was reserved when their data were submitted.
     pub async fn convert(&self, file: usize, blocks: Range<u64>) {
-        let transaction = {
+        let Started { transaction, is_first } = {
             let mut world = self.world();
             let now = world.tick();
             let expires = world.storage().commit_deadline(now);
-            let transaction = world.ext4().journal.join(self.id(), ALLOCATE, expires);
-            world.arm_committer();
-            transaction
+            world.ext4().journal.join(self.id(), ALLOCATE, expires)
         };
+        if is_first {
+            self.note_beginning().await;
+        }
         self.lock_map(file).await;
         let (changed, leaf) = self.ext4().inode(file).convert(blocks);
         let is_there = changed && !self.ext4().inode(file).is_removed;

@@ -32,9 +32,7 @@ impl Ext4Io<'_> {
             match started {
                 Start::Started(start) => {
                     if start.is_first {
-                        self.world().arm_committer();
-                        // It notes when it began.
-                        self.compute(self.costs().kernel_clock).await;
+                        self.note_beginning().await;
                     }
                     return Handle { transaction: start.transaction, credits };
                 }
@@ -45,6 +43,12 @@ impl Ext4Io<'_> {
                 Start::NeedsRoom => self.make_room_in_log().await,
             }
         }
+    }
+
+    /// A transaction begins, and notes when.
+    pub(super) async fn note_beginning(&self) {
+        self.world().arm_committer();
+        self.compute(self.costs().kernel_clock).await;
     }
 
     /// Changes a block of metadata, which the task reads before if it must.

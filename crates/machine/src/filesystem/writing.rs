@@ -131,6 +131,11 @@ impl FileIo<'_> {
     /// Makes pages dirty; the answer is how far there was room.
     async fn write_pages_of_file(&self, file: &File, index: usize, offset: u64, end: u64) -> u64 {
         let sets_aside = self.format() == Format::Ext4;
+        let ended = self.files().inode(index).size;
+        if !sets_aside && ended < offset {
+            // Rule xfs-write-7.
+            self.zero_behind(index, ended).await;
+        }
         self.count_pages(offset..end);
         for page in pages_of(offset, end) {
             let at = key(index, page);
@@ -143,7 +148,7 @@ impl FileIo<'_> {
             self.compute(self.costs().copy + self.costs().dirty).await;
             self.cache().used(file.number, at);
             self.dirty_page(index, page);
-            self.grow(index, page, end.min((page + 1) * PAGE)).await;
+            self.grow(index, offset.max(page * PAGE)..end.min((page + 1) * PAGE)).await;
             let now = self.tick();
             let tested = self.cache().test_writer(self.id(), at, now);
             self.heed(tested).await;
@@ -161,16 +166,23 @@ impl FileIo<'_> {
         }
     }
 
-    /// The file is at least so long now.
-    async fn grow(&self, index: usize, page: u64, size: u64) {
-        let is_mapped = {
+    /// Bytes of a page were written: the file reaches at least as far as they do.
+    async fn grow(&self, index: usize, bytes: Range<u64>) {
+        let (ended, is_mapped) = {
             let mut files = self.files();
             let inode = files.inode(index);
-            inode.size = inode.size.max(size);
-            inode.is_mapped(page)
+            let ended = inode.size;
+            inode.size = ended.max(bytes.end);
+            (ended, inode.is_mapped(bytes.start / PAGE))
         };
-        if is_mapped && self.format() == Format::Ext4 {
-            self.on_ext4().grow_on_disk(index, size).await;
+        if self.format() != Format::Ext4 {
+            return;
+        }
+        if is_mapped {
+            self.on_ext4().grow_on_disk(index, bytes.end).await;
+        }
+        if ended < bytes.start {
+            self.on_ext4().leave_hole(index, ended).await;
         }
     }
 

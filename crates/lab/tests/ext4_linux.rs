@@ -64,7 +64,7 @@ fn who_commits_after_drop_caches_reads_where_the_log_lies_as_on_the_kernel() {
     assert_same(
         r#"
         fs = "ext4"
-        memory = "256 MiB"
+        memory = "512 MiB"
         schedulers = ["none"]
         setup = ["dd if=/dev/zero of=/mnt/a bs=1M count=4", "sync", "drop_caches"]
         [[job]]

@@ -36,6 +36,41 @@ fn dd_makes_appended_data_durable_as_on_the_kernel() {
     );
 }
 
+fn a_write_that_leaves_a_hole_changes_the_page_before_it_as_on_the_kernel() {
+    assert_same_on_each(
+        r#"
+        model = "vm-ssd-m4"
+        schedulers = ["none"]
+        [[job]]
+        name = "sh"
+        run = """sh -c 'dd if=/dev/zero of=/mnt/a bs={bs} count=1 conv=fsync; \
+            dd if=/dev/zero of=/mnt/a bs=4k count=1 seek=5 conv=notrunc,fsync; \
+            dd if=/dev/zero of=/mnt/a bs=4k count=2 seek=9 conv=notrunc,fsync'"""
+        [axes]
+        bs = ["1k", "4k", "6k"]
+        "#,
+    );
+}
+
+fn writers_of_a_mounted_disk_with_few_tags_are_throttled_as_by_the_kernel() {
+    assert_same_on_each(
+        r#"
+        model = "ssd-sata-m4"
+        schedulers = ["mq-deadline"]
+        queue_depth = 1
+        [settings]
+        wbt_lat_usec = "-1"
+        max_sectors_kb = 64
+        [[job]]
+        name = "sync"
+        run = "dd if=/dev/zero of=/mnt/b bs=64k count=20 oflag=sync"
+        [[job]]
+        name = "fsync"
+        run = "dd if=/dev/zero of=/mnt/a bs=512 count=1359 conv=fsync"
+        "#,
+    );
+}
+
 fn mapped_files_are_read_and_written_as_on_the_kernel() {
     let text = r#"
         model = "vm-ssd-m4"
@@ -208,6 +243,8 @@ fn main() -> std::process::ExitCode {
     testing::run(testing::tests![
         [KERNEL, BUSYBOX, FIO, MKFS_EXT4, MKFS_XFS] =>
             dd_makes_appended_data_durable_as_on_the_kernel,
+            a_write_that_leaves_a_hole_changes_the_page_before_it_as_on_the_kernel,
+            writers_of_a_mounted_disk_with_few_tags_are_throttled_as_by_the_kernel,
             mapped_files_are_read_and_written_as_on_the_kernel,
             each_control_group_has_a_flusher_that_knows_its_files_only,
             overwriting_truncating_and_direct_io_agree_with_the_kernel,

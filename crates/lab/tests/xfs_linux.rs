@@ -142,7 +142,7 @@ fn direct_io_beside_buffered_and_a_reader_agree_with_the_kernel() {
         start = "3s"
         [[job]]
         name = "buffered writer"
-        run = "dd if=/dev/zero of=/mnt/b bs=64k count=600 conv=fsync"
+        run = "dd if=/dev/zero of=/mnt/b bs=64k count=620 conv=fsync"
         start = "3s"
         [[job]]
         name = "direct writer"

@@ -101,15 +101,16 @@ impl Clock {
     }
 
     /// The time of an alarm has come, or that of a tick shortly before; whether the sleep ends at
-    /// once. Otherwise the timer is to fire for it.
-    pub fn alarm_comes(&mut self, context: ContextId) -> bool {
+    /// once. Otherwise the timer is to fire for it. A tick comes at its time too if another `timer`
+    /// of the kernel was set to that.
+    pub fn alarm_comes(&mut self, context: ContextId, timer: bool) -> bool {
         let Some((_, until)) = self.alarms.get(context).set else { return false };
         if !self.timer.is_coarse() {
             self.alarms.change(context, |it| it.set = None);
             return true;
         }
         let is_early = self.now < until;
-        let ticket = if is_early && !self.timer.ticks(self.now) {
+        let ticket = if is_early && !timer && !self.timer.ticks(self.now) {
             self.agenda.schedule(until, AgendaItem::Alarm(context))
         } else {
             let fires = self.timer.fires(self.now);
@@ -180,7 +181,7 @@ mod tests {
         clock.sleep(SLEEPER, until, until);
         clock.advance(until);
         assert!(matches!(clock.pop_due(), Some(AgendaItem::Alarm(SLEEPER))));
-        assert!(!clock.alarm_comes(SLEEPER));
+        assert!(!clock.alarm_comes(SLEEPER, false));
         clock.advance(until + Duration::from_nanos(10));
         assert!(matches!(clock.pop_due(), Some(AgendaItem::Fires(SLEEPER))));
         clock

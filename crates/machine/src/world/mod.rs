@@ -74,6 +74,8 @@ pub(crate) struct World {
     statistics_due: Option<u64>,
     /// The block layer's timer has come and waits for its interrupt.
     timer_raised: bool,
+    /// When it was due last.
+    timer_came: Instant,
     /// Tasks to wake when the interrupt that runs has run the queue (single queue).
     held_wakes: Vec<ContextId>,
     /// Operations that wrote log buffers of XFS, which the queue's worker is to end, and the
@@ -146,6 +148,7 @@ impl World {
             unbound: None,
             statistics_due: None,
             timer_raised: false,
+            timer_came: Instant::FAR_FUTURE,
             held_wakes: Vec::new(),
             log_writes: Vec::new(),
             endless: None,
@@ -200,6 +203,7 @@ impl World {
         }
         if timer.is_some_and(|at| at <= self.clock.now()) {
             self.timer_raised = true;
+            self.timer_came = self.clock.now();
             self.cpus.interrupt(&mut self.clock, 0, Cause::Timer);
         }
         while let Some(item) = self.clock.pop_due() {
@@ -322,7 +326,7 @@ impl World {
 
     /// The time of an alarm has come, or that of a tick shortly before.
     fn alarm(&mut self, context: ContextId) {
-        if self.clock.alarm_comes(context) {
+        if self.clock.alarm_comes(context, self.timer_came == self.clock.now()) {
             self.wake_sleeper(context);
             for sleeper in self.clock.end_other_sleeps() {
                 self.wake_sleeper(sleeper);

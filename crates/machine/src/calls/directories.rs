@@ -101,9 +101,19 @@ impl Task {
     /// What a path is.
     pub async fn status(&self, path: &str) -> Result<Status, Errno> {
         let name = self.entry(path)?;
-        self.enter_directory(&name).await;
+        // A mounted root is known, and no directory of the disk says where it is.
+        let is_root = name.is_empty();
+        if is_root {
+            self.begin_call().await;
+        } else {
+            self.enter_directory(&name).await;
+        }
         let found = self.files().find(path);
-        self.leave_directory();
+        if is_root {
+            self.leave_kernel();
+        } else {
+            self.leave_directory();
+        }
         let file = found?;
         let mut files = self.files();
         let is_directory = files.is_directory(file);
@@ -132,10 +142,14 @@ impl Task {
         files.entry(path).map(str::to_string).ok_or(Errno::Enoent)
     }
 
-    /// Enters a system call that looks for a name.
-    async fn enter_directory(&self, name: &str) {
+    async fn begin_call(&self) {
         self.enter_kernel().await;
         self.compute(self.costs().system_call).await;
+    }
+
+    /// Enters a system call that looks for a name.
+    async fn enter_directory(&self, name: &str) {
+        self.begin_call().await;
         let io = FileIo::of(self);
         io.lock_directory().await;
         io.read_directory_of(name).await;

@@ -197,7 +197,9 @@ impl Wbt {
             return;
         }
         self.scale_up(now, woken, &mut Vec::new());
-        self.scale_down(false, &mut Vec::new());
+        if self.step < 0 {
+            self.scale_down(false, &mut Vec::new());
+        }
         if self.step != 0 {
             self.arm(now);
         }

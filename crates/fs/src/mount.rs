@@ -104,7 +104,7 @@ mod tests {
         let files = &Profile::uml().files;
         let pieces = [15, 31, 63]
             .map(|batch| Mount::default().in_memory(Profile::uml(), false, batch).nodes_room.1);
-        assert_eq!(pieces, [3, 2, 3]);
+        assert_eq!(pieces, [3, 3, 3]);
         assert_eq!(Mount::default().waits_for_tags(files, large), 2);
     }
 }

@@ -30,7 +30,9 @@
 // 4 MiB while dd writes twice the memory
 //
 // Divergence: of what programs and the kernel itself use of memory, and let go, only what fio
-// writes to and metadata are among them.
+// writes to and metadata are among them. Pages for all else that a core gets while a file is
+// written are at hand from the beginning. How many may be at hand moves on the kernel (`high` in
+// /proc/zoneinfo: up by what the core gets, down by what pieces make it put back); here it stays.
 
 use crate::buddy::Buddies;
 use crate::nodes::{FILE_PAGES, Nodes};

@@ -42,7 +42,7 @@ pub struct PcpLists {
 }
 
 /// How many pages a core of a machine with so many gets at a time.
-pub fn batch_of(managed: u64) -> u64 {
+pub(crate) fn batch_of(managed: u64) -> u64 {
     let quarter = (managed / BATCH_SHARE).min(BATCH_MOST) / 4;
     (1 << (quarter + quarter / 2).max(2).ilog2()) - 1
 }

@@ -2,8 +2,7 @@
 
 use base::Bytes;
 use cache::page_cache::Mounted;
-use guest::{Files, Profile};
-use std::cmp::Ordering;
+use guest::Files;
 
 /// Seconds after which a transaction is committed (mount option `commit`).
 pub const COMMIT_SECONDS: u64 = 5;
@@ -46,17 +45,12 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// What of memory it has to do with, on a disk that turns or does not, where a core gets so
-    /// many pages at a time.
-    pub fn in_memory(&self, guest: &Profile, turns: bool, batch: u64) -> Mounted {
+    /// What of memory it has to do with, on a disk that turns or does not.
+    pub fn in_memory(&self, guest: &Files, turns: bool) -> Mounted {
         let is_ext4 = self.format == Format::Ext4;
-        let (Profile { memory, files: guest, .. }, turns) = (guest, is_ext4 && turns);
-        let (little, much, most) = guest.nodes_room_in;
-        let pieces = match batch.cmp(&memory.much_memory) {
-            _ if turns => guest.nodes_room_in_turning_ext4,
-            Ordering::Less => little,
-            Ordering::Equal => much,
-            Ordering::Greater => most,
+        let pieces = match is_ext4 && turns {
+            true => guest.nodes_room_in_turning_ext4,
+            false => guest.nodes_room_in,
         };
         let nodes_room = (guest.nodes_room, pieces);
         let others = if is_ext4 { guest.pages_left_by_ext4 } else { 0 };
@@ -97,14 +91,14 @@ mod tests {
         for format in [Format::Ext4, Format::Xfs] {
             let mount = Mount { format, ..Mount::default() };
             let profile = Profile::neutral();
-            let Mounted { nodes_room, others, .. } = mount.in_memory(profile, true, 31);
+            let Mounted { nodes_room, others, .. } = mount.in_memory(&profile.files, true);
             let waits = mount.waits_for_tags(&profile.files, large);
             assert_eq!((nodes_room, others, waits), ((0, 1), 0, 0));
         }
         let files = &Profile::uml().files;
-        let pieces = [15, 31, 63]
-            .map(|batch| Mount::default().in_memory(Profile::uml(), false, batch).nodes_room.1);
-        assert_eq!(pieces, [3, 3, 3]);
+        let pieces =
+            [false, true].map(|turns| Mount::default().in_memory(files, turns).nodes_room.1);
+        assert_eq!(pieces, [files.nodes_room_in, files.nodes_room_in_turning_ext4]);
         assert_eq!(Mount::default().waits_for_tags(files, large), 2);
     }
 }

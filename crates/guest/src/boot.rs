@@ -111,8 +111,8 @@ params::section! {
     pub struct Files in "files" {
         /// How many nodes of files there is room for in pieces of memory that others share,
         nodes_room: u64 = Whole(0, 64, "nodes"),
-        /// and in how many: with little memory, with more and with most (see `lists_little`).
-        nodes_room_in: (u64, u64, u64) = Wholes(3, 5, "pieces"),
+        /// and in how many.
+        nodes_room_in: u64 = Whole(0, 5, "pieces"),
         /// The same on ext4 on a disk that turns.
         nodes_room_in_turning_ext4: u64 = Whole(0, 5, "pieces"),
         /// Pages that mounting ext4 leaves for whatever else, with more than little memory.

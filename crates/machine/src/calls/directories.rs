@@ -101,19 +101,15 @@ impl Task {
     /// What a path is.
     pub async fn status(&self, path: &str) -> Result<Status, Errno> {
         let name = self.entry(path)?;
-        // A mounted root is known, and no directory of the disk says where it is.
-        let is_root = name.is_empty();
-        if is_root {
+        if name.is_empty() {
+            // A mounted root is known, and no directory of the disk says where it is.
             self.begin_call().await;
-        } else {
-            self.enter_directory(&name).await;
-        }
-        let found = self.files().find(path);
-        if is_root {
             self.leave_kernel();
-        } else {
-            self.leave_directory();
+            return Ok(Status { size: 0, is_directory: true });
         }
+        self.enter_directory(&name).await;
+        let found = self.files().find(path);
+        self.leave_directory();
         let file = found?;
         let mut files = self.files();
         let is_directory = files.is_directory(file);

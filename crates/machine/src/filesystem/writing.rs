@@ -131,10 +131,12 @@ impl FileIo<'_> {
     /// Makes pages dirty; the answer is how far there was room.
     async fn write_pages_of_file(&self, file: &File, index: usize, offset: u64, end: u64) -> u64 {
         let sets_aside = self.format() == Format::Ext4;
-        let ended = self.files().inode(index).size;
-        if !sets_aside && ended < offset {
+        if !sets_aside {
             // Rule xfs-write-7.
-            self.zero_behind(index, ended).await;
+            let ended = self.files().inode(index).size;
+            if ended < offset {
+                self.zero_behind(index, ended).await;
+            }
         }
         self.count_pages(offset..end);
         for page in pages_of(offset, end) {

@@ -253,17 +253,15 @@ impl LinuxWorld {
     ) -> Result<Guest<'a>, Error> {
         let Disk { name, mut device, contents } = LinuxWorld::disk_of(row, seed)?;
         let queue_depth = row.facts().queue_depth;
-        let mut bells = Vec::new();
+        let mut bells = vec![None];
         if let Some(most) = row.most_calls {
             let count = bell::Count::default();
             device = Box::new(bell::Counted::new(device, count.clone()));
             let needed = 1 + usize::from(bell::needs_second(queue_depth));
-            bells = (0..needed).map(|_| bell::Bell::new(count.clone(), most)).collect();
+            bells = (0..needed).map(|_| Some(bell::Bell::new(count.clone(), most))).collect();
         }
-        let mut bells = bells.into_iter();
         let mut disks = vec![Disk { name, device, contents }];
-        disks.push(warming::disk(queue_depth, bells.next()));
-        disks.extend(bells.map(|bell| warming::disk(queue_depth, Some(bell))));
+        disks.extend(bells.into_iter().map(|bell| warming::disk(queue_depth, bell)));
         Ok(Guest {
             kernel: self.kernel(&row.spec),
             root: &self.root,

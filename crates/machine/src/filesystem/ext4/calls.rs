@@ -1,7 +1,6 @@
 //! What ext4 does in calls that every file system knows: times and sizes, making durable, sync.
 
 use super::Ext4Io;
-use super::handles::CHANGE;
 use block::{Flags, PlugFlush};
 use fs::all_pages;
 use fs::ext4::journal::JournalWait;
@@ -68,15 +67,11 @@ impl Ext4Io<'_> {
         .await;
     }
 
-    /// A write behind the end, which was there, has left a hole: the rest of the page in which the
-    /// file ended is zeroed, and the inode changes (rule ext4-write-7).
+    /// A write that began behind the end of the file has left a hole: the rest of the page in which
+    /// the file ended is zeroed, and the inode changes (rule ext4-write-7).
     pub async fn leave_hole(&self, index: usize, ended: u64) {
-        let handle = self.begin_handle(CHANGE).await;
         self.zero_behind(index, ended).await;
-        let table = self.ext4().table_block(index);
-        self.change(table).await;
-        self.ext4().inode(index).changed_in = handle.transaction;
-        self.end_handle(handle);
+        self.change_inode(index, |inode, transaction| inode.changed_in = transaction).await;
     }
 
     /// For sync: commits, and writes metadata to their places.

@@ -90,6 +90,8 @@ fn a_worker_gathers_statistics_at_a_tick_that_somebody_works_at() {
     let computes = |line: &str, from: u64, depth: u32| {
         let mut host = Host::named("guest").expect("a host");
         host.costs.switch = Duration::from_micros(1);
+        // Where in a read the tick comes, so that it takes both switches.
+        host.costs.exec = Duration::from_nanos(48_792);
         let boot = &mut Arc::make_mut(&mut host.guest).boot;
         (boot.ticks_to_statistics, boot.ticks_to_statistics_shallow) = (from, 3000);
         let device = Box::new(Steady::new(Duration::ZERO, depth));

@@ -2,10 +2,11 @@
 //!
 //! The source is compiled as it is. The frequency of the tick is a configuration symbol without a
 //! prompt, so another default is put before the architecture's by a file of our own beside the
-//! build; not a byte of the source changes. The result is kept under its version, the fingerprint
-//! of our configuration and its HZ, so it is built once. A tree that somebody names may differ
-//! from what its version says, so a fingerprint of it is a part of its version; so are symbols
-//! that somebody sets.
+//! build; not a byte of the source changes. One call of the C library is wrapped when the kernel
+//! is linked ([`crate::link`]). The result is kept under its version, the fingerprint of our
+//! configuration and its HZ, so it is built once. A tree that somebody names may differ from what
+//! its version says, so a fingerprint of it is a part of its version; so are symbols that
+//! somebody sets.
 
 use std::fmt;
 use std::fs;
@@ -21,6 +22,7 @@ use crate::configuration::{
     check, check_architecture, fragment, left_out, schedulers, settings, with_hz,
 };
 use crate::error::BuildError;
+use crate::link::{linking_compiler, wrap_ptrace};
 use crate::source::{Origin, unpack};
 use crate::tool::{run, tool};
 
@@ -298,6 +300,7 @@ fn make_in(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(), BuildError> {
     progress(Progress::Configuring);
+    wrap_ptrace(object)?;
     let configured = configure(tree, object, recipe, wanted)?;
     let left_out = left_out(&configured, &wanted.schedulers);
     if !left_out.is_empty() {
@@ -349,6 +352,7 @@ fn make(tree: &Path, object: &Path, recipe: &Recipe) -> Command {
     make.args(["KBUILD_BUILD_USER=paternoster", "KBUILD_BUILD_HOST=paternoster"]);
     // So would whether the tree is a repository of git and stands at a tag.
     make.arg("LOCALVERSION=");
+    make.arg(linking_compiler(object));
     make.env_remove("MAKEFLAGS").env_remove("MAKELEVEL");
     make
 }

@@ -4,14 +4,16 @@
 use base::{Fingerprint, Hz};
 
 use crate::error::BuildError;
+use crate::link::PTRACE;
 
 /// What differs from a kernel with everything off.
 const CONFIGURATION: &str = include_str!("../kernel.config");
 
-/// The fingerprint of our configuration, a part of a kernel's key.
+/// The fingerprint of our configuration and of what is linked in, a part of a kernel's key.
 pub(crate) fn configuration_key() -> String {
     let mut fingerprint = Fingerprint::new();
     fingerprint.mix_bytes(CONFIGURATION.as_bytes());
+    fingerprint.mix_bytes(PTRACE.as_bytes());
     fingerprint.to_string()
 }
 

@@ -33,6 +33,7 @@ mod gate;
 #[allow(unsafe_code)]
 mod launch;
 mod lazy;
+mod link;
 pub mod log;
 mod memory;
 mod offers;

@@ -3,7 +3,7 @@
 //! The source is compiled as it is. The frequency of the tick is a configuration symbol without a
 //! prompt, so another default is put before the architecture's by a file of our own beside the
 //! build; not a byte of the source changes. One call of the C library is wrapped when the kernel
-//! is linked ([`crate::link`]). The result is kept under its version, the fingerprint of our
+//! is linked (`link`). The result is kept under its version, the fingerprint of our
 //! configuration and its HZ, so it is built once. A tree that somebody names may differ from what
 //! its version says, so a fingerprint of it is a part of its version; so are symbols that
 //! somebody sets.

@@ -45,14 +45,11 @@ pub struct Nodes {
 }
 
 impl Nodes {
-    /// None yet, and room for so many in so many pieces, which others share: most of it in the one
-    /// at hand.
-    pub fn with_room(room: u64, pieces: u64) -> Nodes {
-        let pieces = pieces.clamp(1, KEPT as u64) as u32;
-        let room = (room as u32).clamp(pieces - 1, pieces - 1 + PER_PIECE);
-        let mut used = vec![PER_PIECE - 1; pieces as usize];
-        used[0] = PER_PIECE - (room - (pieces - 1));
-        Nodes { used, partial: (1..pieces as usize).collect(), ..Nodes::default() }
+    /// None yet, and room for so many in the piece at hand and in those that are filled next.
+    pub fn with_room(rooms: [u64; 3]) -> Nodes {
+        let used = rooms.map(|it| PER_PIECE.saturating_sub(it as u32)).to_vec();
+        let partial = (1..used.len()).filter(|&it| used[it] < PER_PIECE).collect();
+        Nodes { used, partial, ..Nodes::default() }
     }
 
     /// A page of a file comes; the answer is how many pieces its nodes took.
@@ -171,7 +168,7 @@ mod tests {
     fn a_tree_is_as_high_as_its_last_page_needs() {
         let heights = [0, 1, 63, 64, 4095, 4096].map(height_for);
         assert_eq!(heights, [1, 1, 1, 2, 2, 3]);
-        let mut nodes = Nodes::with_room(14, 1);
+        let mut nodes = Nodes::with_room([14, 0, 0]);
         write(&mut nodes, 1, 1);
         assert_eq!(nodes.nodes.len(), 0);
         write(&mut nodes, 1, 4097);
@@ -183,16 +180,27 @@ mod tests {
     // observed on 6.12.117: a file of 24 MiB on ext4, of which a neighbour took one node
     #[test]
     fn five_pieces_that_are_not_full_are_kept() {
-        let mut nodes = Nodes::with_room(7, 1);
+        let mut nodes = Nodes::with_room([7, 0, 0]);
         assert_eq!(write(&mut nodes, 1, 6144), 7);
         assert_eq!(drop(&mut nodes, 1, 6144), 3);
         // Those that were kept are used first, that at hand before the others.
         assert_eq!(write(&mut nodes, 2, 6144), 3);
     }
 
+    // observed on 6.12.117: four files of fio on XFS, which are let go one by one
+    #[test]
+    fn how_much_room_there_is_in_which_piece_decides_how_many_go() {
+        let mut nodes = Nodes::with_room([2, 9, 1]);
+        let pieces = [4096, 1024, 4096, 4096, 1024].into_iter().zip(1..).map(|(pages, file)| {
+            let taken = write(&mut nodes, file, pages);
+            (taken, drop(&mut nodes, file, pages))
+        });
+        assert_eq!(pieces.collect::<Vec<_>>(), [(4, 2), (0, 0), (2, 1), (1, 2), (0, 0)]);
+    }
+
     #[test]
     fn what_goes_and_comes_again_leaves_nothing_behind() {
-        let mut nodes = Nodes::with_room(10, 1);
+        let mut nodes = Nodes::with_room([10, 0, 0]);
         let mut pieces = 0;
         for file in 0..50 {
             pieces += write(&mut nodes, file, 1000 + 97 * file);

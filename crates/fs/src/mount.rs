@@ -45,16 +45,13 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// What of memory it has to do with, on a disk that turns or does not.
-    pub fn in_memory(&self, guest: &Files, turns: bool) -> Mounted {
-        let is_ext4 = self.format == Format::Ext4;
-        let pieces = match is_ext4 && turns {
-            true => guest.nodes_room_in_turning_ext4,
-            false => guest.nodes_room_in,
+    /// What of memory it has to do with.
+    pub fn in_memory(&self, guest: &Files) -> Mounted {
+        let (rooms, has_buffers, others) = match self.format {
+            Format::Ext4 => (guest.nodes_room_ext4, true, guest.pages_left_by_ext4),
+            Format::Xfs => (guest.nodes_room_xfs, false, 0),
         };
-        let nodes_room = (guest.nodes_room, pieces);
-        let others = if is_ext4 { guest.pages_left_by_ext4 } else { 0 };
-        Mounted { nodes_room, has_buffers: is_ext4, others }
+        Mounted { nodes_room: rooms.into(), has_buffers, others }
     }
 
     /// How often mounting it on a disk of so many bytes makes a task wait for a tag.
@@ -91,14 +88,11 @@ mod tests {
         for format in [Format::Ext4, Format::Xfs] {
             let mount = Mount { format, ..Mount::default() };
             let profile = Profile::neutral();
-            let Mounted { nodes_room, others, .. } = mount.in_memory(&profile.files, true);
+            let Mounted { nodes_room, others, .. } = mount.in_memory(&profile.files);
             let waits = mount.waits_for_tags(&profile.files, large);
-            assert_eq!((nodes_room, others, waits), ((0, 1), 0, 0));
+            assert_eq!((nodes_room, others, waits), ([0; 3], 0, 0));
         }
         let files = &Profile::uml().files;
-        let pieces =
-            [false, true].map(|turns| Mount::default().in_memory(files, turns).nodes_room.1);
-        assert_eq!(pieces, [files.nodes_room_in, files.nodes_room_in_turning_ext4]);
         assert_eq!(Mount::default().waits_for_tags(files, large), 2);
     }
 }

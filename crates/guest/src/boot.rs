@@ -9,6 +9,8 @@ use std::cmp::Ordering;
 const PAGES: Accept = Whole(0, 1 << 40, "pages");
 /// Pages of a [`Left`], in the order of its fields.
 const LEFT: Accept = Wholes(4, 1 << 20, "pages");
+/// Nodes in three pieces of memory.
+const NODES: Accept = Wholes(3, 14, "nodes");
 /// The fields of [`Lists`], in their order.
 const LISTS: Accept = Wholes(6, 1 << 20, "pages");
 
@@ -109,12 +111,11 @@ params::section! {
     /// What file systems do beside their rules.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Files in "files" {
-        /// How many nodes of files there is room for in pieces of memory that others share,
-        nodes_room: u64 = Whole(0, 64, "nodes"),
-        /// and in how many.
-        nodes_room_in: u64 = Whole(0, 5, "pieces"),
-        /// The same on ext4 on a disk that turns.
-        nodes_room_in_turning_ext4: u64 = Whole(0, 5, "pieces"),
+        /// How many nodes of files there is room for when the first file is written on XFS: in the
+        /// piece of memory at hand, and in the two that are filled next.
+        nodes_room_xfs: (u64, u64, u64) = NODES,
+        /// The same on ext4.
+        nodes_room_ext4: (u64, u64, u64) = NODES,
         /// Pages that mounting ext4 leaves for whatever else, with more than little memory.
         pages_left_by_ext4: u64 = PAGES,
         /// Disks from this size on make mounting ext4 wait for tags.

@@ -12,9 +12,9 @@ use std::ops::Range;
 /// What of memory a mounted file system has to do with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mounted {
-    /// How many nodes of files there is room for in pieces of memory that others share, and in how
-    /// many of these.
-    pub nodes_room: (u64, u64),
+    /// How many nodes of files there is room for in each of the pieces of memory that are filled
+    /// next, and that others share.
+    pub nodes_room: [u64; 3],
     /// Its dirty pages have descriptions of their blocks (buffer heads).
     pub has_buffers: bool,
     /// Pages for whatever else that mounting leaves with a core of more than little memory.

@@ -433,7 +433,7 @@ impl Inode {
 
     /// Joins the extent at a block with its neighbours, if both are written. Observed on 6.12: five
     /// pieces of a file that follow each other on the disk need a leaf while they are being
-    /// written.
+    /// written; a leaf's last extent and the next one's first stay apart (blocks in the log).
     fn join(&mut self, block: u64) {
         self.join_where(block, |one, other| one.is_written && other.is_written);
     }
@@ -454,7 +454,8 @@ impl Inode {
         let fits = one + first.length == other
             && first.start + first.length == second.start
             && are_alike(&first, &second)
-            && first.length + second.length <= longest;
+            && first.length + second.length <= longest
+            && self.leaf_of(one) == self.leaf_of(other);
         if fits {
             self.extents.remove(other);
             self.extents.get_mut(one).expect("it is there").length += second.length;
@@ -572,6 +573,24 @@ mod tests {
         assert_eq!(inode.convert(1003..1004), (true, Leaf::Stays));
         assert_eq!(inode.changed_leaves(false), [9]);
         assert_eq!(inode.take_leaves(), [9, 77]);
+    }
+
+    #[test]
+    fn extents_of_two_leaves_are_not_joined() {
+        let mut inode = Inode::default();
+        // 8 blocks each, one behind the other: every second one has contents.
+        for at in 0..=IN_LEAF as u64 {
+            inode.map(at * 8, 10_000 + at * 8, 8, at % 2 == 1);
+            if at == 4 {
+                inode.give_places(&[9]);
+            }
+        }
+        inode.give_places(&[77]);
+        inode.changed_leaves(true);
+        let first = inode.leaves[1].first;
+        let extents = inode.extents();
+        assert_eq!(inode.convert(first..first + 8), (true, Leaf::Stays));
+        assert_eq!((inode.changed_leaves(false), inode.extents()), (vec![77], extents));
     }
 
     #[test]

@@ -141,9 +141,10 @@ impl Frames {
         Frames { in_reverse: in_reverse.then(Reverse::default), ..self }
     }
 
-    /// A file system is mounted, and there is room for so many nodes in the pieces filled next.
-    pub fn note_mount(&mut self, rooms: [u64; 3], is_ext4: bool) {
-        self.nodes = Some(Nodes::with_room(rooms));
+    /// A file system is mounted, and there is room for so many nodes in the pieces filled next,
+    /// some of which others take.
+    pub fn note_mount(&mut self, rooms: [u64; 3], taken: u64, is_ext4: bool) {
+        self.nodes = Some(Nodes::with_room(rooms, taken));
         if is_ext4 {
             self.begin_with(self.on_ext4);
         }
@@ -437,7 +438,7 @@ mod tests {
     fn pieces_make_a_core_put_back_others_first_and_then_the_oldest_of_files() {
         let lists = first(Lists { files: 6000, doubled: 0, foreign: 77 });
         let mut places = Places::new(Frames::new(10_000, 15, 0, lists));
-        places.frames().note_mount([14, 0, 0], false);
+        places.frames().note_mount([14, 0, 0], 0, false);
         // Ten pieces of fourteen nodes, of which five stay, and the piece at hand.
         let pages = FILE_PAGES..FILE_PAGES + 8192;
         pages.clone().for_each(|page| places.came(page));

@@ -45,11 +45,16 @@ pub struct Nodes {
 }
 
 impl Nodes {
-    /// None yet, and room for so many in the piece at hand and in those that are filled next.
-    pub fn with_room(rooms: [u64; 3]) -> Nodes {
+    /// None yet, and room for so many in the piece at hand and in those that are filled next; some
+    /// of it is taken by others at once.
+    pub fn with_room(rooms: [u64; 3], taken: u64) -> Nodes {
         let used = rooms.map(|it| PER_PIECE.saturating_sub(it as u32)).to_vec();
         let partial = (1..used.len()).filter(|&it| used[it] < PER_PIECE).collect();
-        Nodes { used, partial, ..Nodes::default() }
+        let mut nodes = Nodes { used, partial, ..Nodes::default() };
+        for _ in 0..taken {
+            nodes.place();
+        }
+        nodes
     }
 
     /// A page of a file comes; the answer is how many pieces its nodes took.
@@ -168,7 +173,7 @@ mod tests {
     fn a_tree_is_as_high_as_its_last_page_needs() {
         let heights = [0, 1, 63, 64, 4095, 4096].map(height_for);
         assert_eq!(heights, [1, 1, 1, 2, 2, 3]);
-        let mut nodes = Nodes::with_room([14, 0, 0]);
+        let mut nodes = Nodes::with_room([14, 0, 0], 0);
         write(&mut nodes, 1, 1);
         assert_eq!(nodes.nodes.len(), 0);
         write(&mut nodes, 1, 4097);
@@ -180,7 +185,7 @@ mod tests {
     // observed on 6.12.117: a file of 24 MiB on ext4, of which a neighbour took one node
     #[test]
     fn five_pieces_that_are_not_full_are_kept() {
-        let mut nodes = Nodes::with_room([7, 0, 0]);
+        let mut nodes = Nodes::with_room([7, 0, 0], 0);
         assert_eq!(write(&mut nodes, 1, 6144), 7);
         assert_eq!(drop(&mut nodes, 1, 6144), 3);
         // Those that were kept are used first, that at hand before the others.
@@ -190,7 +195,7 @@ mod tests {
     // observed on 6.12.117: four files of fio on XFS, which are let go one by one
     #[test]
     fn how_much_room_there_is_in_which_piece_decides_how_many_go() {
-        let mut nodes = Nodes::with_room([2, 9, 1]);
+        let mut nodes = Nodes::with_room([2, 9, 1], 0);
         let pieces = [4096, 1024, 4096, 4096, 1024].into_iter().zip(1..).map(|(pages, file)| {
             let taken = write(&mut nodes, file, pages);
             (taken, drop(&mut nodes, file, pages))
@@ -200,7 +205,7 @@ mod tests {
 
     #[test]
     fn what_goes_and_comes_again_leaves_nothing_behind() {
-        let mut nodes = Nodes::with_room([10, 0, 0]);
+        let mut nodes = Nodes::with_room([10, 0, 0], 0);
         let mut pieces = 0;
         for file in 0..50 {
             pieces += write(&mut nodes, file, 1000 + 97 * file);

@@ -45,13 +45,22 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// What of memory it has to do with.
-    pub fn in_memory(&self, guest: &Files) -> Mounted {
-        let (rooms, has_buffers, others) = match self.format {
-            Format::Ext4 => (guest.nodes_room_ext4, true, guest.pages_left_by_ext4),
-            Format::Xfs => (guest.nodes_room_xfs, false, 0),
+    /// What of memory it has to do with on a disk of so many bytes with a scheduler.
+    pub fn in_memory(&self, guest: &Files, capacity: Bytes, scheduler: &str) -> Mounted {
+        let (rooms, taken, has_buffers, others) = match self.format {
+            Format::Ext4 => {
+                let taken = guest.nodes_of_schedulers_ext4;
+                (&guest.nodes_room_ext4, taken, true, guest.pages_left_by_ext4)
+            }
+            Format::Xfs => (&guest.nodes_room_xfs, guest.nodes_of_schedulers_xfs, false, 0),
         };
-        Mounted { nodes_room: rooms.into(), has_buffers, others }
+        let nodes_taken = match scheduler {
+            "mq-deadline" => taken.0,
+            "kyber" => taken.1,
+            "bfq" => taken.2,
+            _ => 0,
+        };
+        Mounted { nodes_room: rooms.on(capacity), nodes_taken, has_buffers, others }
     }
 
     /// How often mounting it on a disk of so many bytes makes a task wait for a tag.
@@ -88,7 +97,7 @@ mod tests {
         for format in [Format::Ext4, Format::Xfs] {
             let mount = Mount { format, ..Mount::default() };
             let profile = Profile::neutral();
-            let Mounted { nodes_room, others, .. } = mount.in_memory(&profile.files);
+            let Mounted { nodes_room, others, .. } = mount.in_memory(&profile.files, large, "bfq");
             let waits = mount.waits_for_tags(&profile.files, large);
             assert_eq!((nodes_room, others, waits), ([0; 3], 0, 0));
         }

@@ -1,7 +1,7 @@
 //! What boot and mount leave behind.
 
 use base::{Bytes, Duration};
-use params::Accept::{Flag, Size, Text, Time, Whole, Wholes};
+use params::Accept::{Flag, Rows, Size, Text, Time, Whole, Wholes};
 use params::{Accept, Stated, Table};
 use std::cmp::Ordering;
 
@@ -9,7 +9,9 @@ use std::cmp::Ordering;
 const PAGES: Accept = Whole(0, 1 << 40, "pages");
 /// Pages of a [`Left`], in the order of its fields.
 const LEFT: Accept = Wholes(4, 1 << 20, "pages");
-/// Nodes in three pieces of memory.
+/// The fields of [`Rooms`], in their order.
+const ROOMS: Accept = Rows(4, "GiB, nodes, nodes, nodes");
+/// Nodes with three schedulers.
 const NODES: Accept = Wholes(3, 14, "nodes");
 /// The fields of [`Lists`], in their order.
 const LISTS: Accept = Wholes(6, 1 << 20, "pages");
@@ -111,11 +113,14 @@ params::section! {
     /// What file systems do beside their rules.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Files in "files" {
-        /// How many nodes of files there is room for when the first file is written on XFS: in the
-        /// piece of memory at hand, and in the two that are filled next.
-        nodes_room_xfs: (u64, u64, u64) = NODES,
+        /// How many nodes of files there is room for when fio lays out its first file on XFS.
+        nodes_room_xfs: Rooms = ROOMS,
         /// The same on ext4.
-        nodes_room_ext4: (u64, u64, u64) = NODES,
+        nodes_room_ext4: Rooms = ROOMS,
+        /// How much of that is taken under mq-deadline, kyber and bfq on XFS,
+        nodes_of_schedulers_xfs: (u64, u64, u64) = NODES,
+        /// and on ext4.
+        nodes_of_schedulers_ext4: (u64, u64, u64) = NODES,
         /// Pages that mounting ext4 leaves for whatever else, with more than little memory.
         pages_left_by_ext4: u64 = PAGES,
         /// Disks from this size on make mounting ext4 wait for tags.
@@ -154,6 +159,19 @@ pub struct Lists {
     pub foreign: u64,
 }
 
+/// How many nodes of files fit into the piece of memory at hand and into the two that are filled
+/// next, by the size of the disk in GiB.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rooms(Vec<(u64, [u64; 3])>);
+
+impl Rooms {
+    /// What holds on a disk of so many bytes: what was seen on the one nearest in size.
+    pub fn on(&self, disk: Bytes) -> [u64; 3] {
+        let nearest = self.0.iter().min_by_key(|(size, _)| size.abs_diff(disk.0 >> 30));
+        nearest.map_or([0; 3], |(_, rooms)| *rooms)
+    }
+}
+
 /// What they hold when fio begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FirstLists {
@@ -185,6 +203,15 @@ impl Stated for Left {
     fn read(table: &Table, name: &str) -> Left {
         let [files, doubled, structures, others] = table.wholes(name);
         Left { files, doubled: doubled as u32, structures, others }
+    }
+}
+
+impl Stated for Rooms {
+    fn read(table: &Table, name: &str) -> Rooms {
+        let row = |row: &Vec<f64>| {
+            (row[0] as u64, std::array::from_fn(|piece| row[1 + piece].max(0.0) as u64))
+        };
+        Rooms(table.rows(name).iter().map(row).collect())
     }
 }
 

@@ -15,6 +15,8 @@ pub struct Mounted {
     /// How many nodes of files there is room for in each of the pieces of memory that are filled
     /// next, and that others share.
     pub nodes_room: [u64; 3],
+    /// So many of these are taken before the first file comes.
+    pub nodes_taken: u64,
     /// Its dirty pages have descriptions of their blocks (buffer heads).
     pub has_buffers: bool,
     /// Pages for whatever else that mounting leaves with a core of more than little memory.
@@ -40,7 +42,8 @@ impl PageCache {
     /// A file system is mounted, which leaves memory as it does.
     pub fn note_mount(&mut self, mounted: Mounted) {
         let frames = self.pages.frames();
-        frames.into_iter().for_each(|it| it.note_mount(mounted.nodes_room, mounted.has_buffers));
+        let Mounted { nodes_room, nodes_taken, has_buffers, .. } = mounted;
+        frames.into_iter().for_each(|it| it.note_mount(nodes_room, nodes_taken, has_buffers));
         self.pcp_lists.note_mount(mounted.has_buffers, mounted.others);
     }
 

@@ -62,7 +62,8 @@ fn owners(setup: Setup) -> Result<Owners, SetupError> {
         uptime,
     );
     if let Some(mount) = &setup.mount {
-        cache.note_mount(mount.in_memory(&guest.files));
+        let scheduler = setup.attach.scheduler.as_ref().map_or("none", |it| it.about().name);
+        cache.note_mount(mount.in_memory(&guest.files, facts.capacity, scheduler));
     }
     cache.set_group_writeback(setup.cgroup_writeback && setup.mount.is_some());
     let fs = setup.mount.clone().map(|it| FileSystem::new(it, setup.kernel, &facts));

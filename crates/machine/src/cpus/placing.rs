@@ -135,6 +135,21 @@ impl Cpus {
         true
     }
 
+    /// Takes the core from a task in the kernel that looks whether others are to have it; whether
+    /// they are. Where tasks take turns it loses the core anywhere.
+    pub fn gives_way(&mut self, clock: &Clock, context: ContextId) -> bool {
+        let core = usize::from(self.core_of(context));
+        let RunQueue::Stepped(queue) = &mut self.run_queue else { return false };
+        queue.account(clock.ticked());
+        if !queue.must_switch() {
+            return false;
+        }
+        queue.put_back();
+        self.moves(clock, context, State::Runnable);
+        self.cores[core].owner = None;
+        true
+    }
+
     fn slice_is_over(&mut self, clock: &Clock, context: ContextId, core: usize) -> bool {
         let elapsed = clock.now().saturating_since(self.cores[core].slice_start);
         let in_the_middle = self.of(context).paid != Paid::Nothing

@@ -176,6 +176,20 @@ impl Task {
         .await;
     }
 
+    /// Looks, in the middle of a system call, whether others are to have the core, and leaves it to
+    /// them. Elsewhere in the kernel a task is not stopped.
+    pub async fn give_way(&self) {
+        let mut is_done = false;
+        poll_fn(|_| {
+            if is_done || !self.world().gives_way(self.id) {
+                return Poll::Ready(());
+            }
+            is_done = true;
+            Poll::Pending
+        })
+        .await;
+    }
+
     /// Looks for so many files of the system by their paths.
     pub async fn look_for_files(&self, files: u32) {
         let cost = self.costs().path * u64::from(files);

@@ -70,6 +70,11 @@ impl World {
         self.charge(context, Pays::Debt, time)
     }
 
+    /// Whether a task in the kernel that looks for that leaves its core to others.
+    pub fn gives_way(&mut self, context: ContextId) -> bool {
+        self.cpus.gives_way(&self.clock, context)
+    }
+
     /// Whether a task can go on now. Not if its core is busy, if it has to leave it to others, or
     /// if it owes computing and others may have to go on before that is done.
     pub(super) fn goes_on(&mut self, context: ContextId) -> bool {

@@ -3,10 +3,12 @@
 //! Pages are found a batch at a time. Each is locked and is being written from then on, before its
 //! block is looked for; it is unlocked when it is in a bio. A page that does not fit into the bio
 //! stays locked while that is submitted. So who looks for dirty pages later finds none of these,
-//! and who had found one waits for its lock and leaves it out (rule flusher-8).
+//! and who had found one waits for its lock and leaves it out (rule flusher-8). Before it looks for
+//! the next batch a task gives way to others; the last bio is not submitted then.
 // Observed on 6.12.117, xfs_ilock, xfs_map_blocks_found, sched_switch and block_bio_queue: while
 // fsync looks for room for the first page of a file, the flusher comes to the second one. While
-// fsync waits for a tag, the flusher passes by the page behind its bio.
+// fsync waits for a tag, the flusher passes by the page behind its bio. One of three tasks that sync
+// is switched off behind all its bios but the last, which it submits 200 us later.
 
 use super::XfsIo;
 use crate::filesystem::writeback::{Piece, Progress};
@@ -42,6 +44,7 @@ impl XfsIo<'_> {
         let (mut found, mut open) = (VecDeque::new(), None);
         while progress.written < most {
             if found.is_empty() {
+                self.give_way().await;
                 found = self.cache().dirty_batch(key(file, from)..key(file, pages.end));
             }
             let Some(next) = found.pop_front() else { break };

@@ -7,8 +7,8 @@
 //! the next batch a task gives way to others; the last bio is not submitted then.
 // Observed on 6.12.117, xfs_ilock, xfs_map_blocks_found, sched_switch and block_bio_queue: while
 // fsync looks for room for the first page of a file, the flusher comes to the second one. While
-// fsync waits for a tag, the flusher passes by the page behind its bio. One of three tasks that sync
-// is switched off behind all its bios but the last, which it submits 200 us later.
+// fsync waits for a tag, the flusher passes by the page behind its bio. One of three tasks that
+// sync is switched off behind all its bios but the last, which it submits 200 us later.
 
 use super::XfsIo;
 use crate::filesystem::writeback::{Piece, Progress};

@@ -31,8 +31,11 @@
 //
 // Divergence: of what programs and the kernel itself use of memory, and let go, only what fio
 // writes to and metadata are among them. Pages for all else that a core gets while a file is
-// written are at hand from the beginning. How many may be at hand moves on the kernel (`high` in
-// /proc/zoneinfo: up by what the core gets, down by what pieces make it put back); here it stays.
+// written are at hand from the beginning. On the kernel they come again and again: four or eight at
+// a time with bios in flight and inodes, single ones with buffer heads. A core puts back pieces
+// first, then fours, eights and all else, then files, at last buffer heads. How many may be at hand
+// moves (`high` in /proc/zoneinfo: up by what the core gets, down by what pieces make it put back);
+// here it stays. So where the third file and later ones lie may differ.
 
 use crate::buddy::Buddies;
 use crate::nodes::{FILE_PAGES, Nodes};

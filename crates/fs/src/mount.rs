@@ -97,11 +97,21 @@ mod tests {
         for format in [Format::Ext4, Format::Xfs] {
             let mount = Mount { format, ..Mount::default() };
             let profile = Profile::neutral();
-            let Mounted { nodes_room, others, .. } = mount.in_memory(&profile.files, large, "bfq");
+            let Mounted { nodes_room, nodes_taken, others, .. } =
+                mount.in_memory(&profile.files, large, "bfq");
             let waits = mount.waits_for_tags(&profile.files, large);
-            assert_eq!((nodes_room, others, waits), ([0; 3], 0, 0));
+            assert_eq!((nodes_room, nodes_taken, others, waits), ([0; 3], 0, 0, 0));
         }
         let files = &Profile::uml().files;
         assert_eq!(Mount::default().waits_for_tags(files, large), 2);
+        let on = |format, size: u64, scheduler| {
+            let mount = Mount { format, ..Mount::default() };
+            let mounted = mount.in_memory(files, Bytes(size << 30), scheduler);
+            (mounted.nodes_room, mounted.nodes_taken)
+        };
+        // The disk nearest in size decides.
+        assert_eq!(on(Format::Ext4, 41, "none"), ([1, 8, 2], 0));
+        assert_eq!(on(Format::Ext4, 90, "kyber"), ([0, 0, 0], 2));
+        assert_eq!(on(Format::Xfs, 900, "bfq"), ([2, 9, 1], 1));
     }
 }

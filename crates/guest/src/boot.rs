@@ -2,7 +2,7 @@
 
 use base::{Bytes, Duration};
 use params::Accept::{Flag, Rows, Size, Text, Time, Whole, Wholes};
-use params::{Accept, Stated, Table};
+use params::{Accept, Error, Stated, Table};
 use std::cmp::Ordering;
 
 /// More pages than any machine has.
@@ -206,11 +206,27 @@ impl Stated for Left {
     }
 }
 
+impl Files {
+    /// Refuses rooms that no piece has.
+    pub(crate) fn check(table: &Table) -> Result<(), Error> {
+        for name in ["files.nodes_room_xfs", "files.nodes_room_ext4"] {
+            let is_whole = |it: &f64| it.fract() == 0.0 && *it >= 0.0;
+            let fits = |row: &&Vec<f64>| {
+                row.iter().all(is_whole) && row[1..].iter().all(|nodes| *nodes <= 14.0)
+            };
+            if let Some(row) = table.rows(name).iter().find(|row| !fits(row)) {
+                let accepted = "rows [GiB, nodes, nodes, nodes] of whole numbers, 14 nodes at most";
+                return Err(table.refuse(name, format!("row {row:?}"), accepted));
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Stated for Rooms {
     fn read(table: &Table, name: &str) -> Rooms {
-        let row = |row: &Vec<f64>| {
-            (row[0] as u64, std::array::from_fn(|piece| row[1 + piece].max(0.0) as u64))
-        };
+        let row =
+            |row: &Vec<f64>| (row[0] as u64, std::array::from_fn(|piece| row[1 + piece] as u64));
         Rooms(table.rows(name).iter().map(row).collect())
     }
 }

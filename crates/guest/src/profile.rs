@@ -106,6 +106,7 @@ impl Profile {
     pub fn parse(name: &str, text: &str) -> Result<Profile, Error> {
         let document = Document::parse(&FORMAT, name, text)?;
         let (table, parameters) = checked(&document)?;
+        Files::check(&table)?;
         Ok(Profile {
             name: name.to_string(),
             title: document.head("title").to_string(),
@@ -192,6 +193,16 @@ mod tests {
         let text = "title = \"x\"\nlike = \"uml-7\"\n";
         let error = Profile::parse("x.toml", text).unwrap_err().to_string();
         assert!(error.starts_with("x.toml:2: unknown guest \"uml-7\"; nearest: "), "{error}");
+    }
+
+    #[test]
+    fn rooms_that_no_piece_has_are_refused() {
+        let (_, text) = BUILT_IN[0];
+        for bad in ["[[40, 15, 0, 0]]", "[[40, 0.5, 0, 0]]", "[[-1, 0, 0, 0]]"] {
+            let text = text.replacen("[[0, 0, 0, 0]]", bad, 1);
+            let error = Profile::parse("x.toml", &text).unwrap_err().to_string();
+            assert!(error.contains("14 nodes at most"), "{error}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 /*
- * The kernel asks its host through the C library to change the registers of its processes. Kernels
- * before 6.13 do that with a buffer of fixed length, which lacks the tiles of AMX; where the
+ * The kernel asks its host through the C library to change the registers of its processes. Linux
+ * 6.12 does that with a buffer of fixed length, which lacks the tiles of AMX; where the
  * processor has them the host refuses anything shorter than everything (EFAULT: measured with
  * Linux 6.18), and the guest's first program dies. So what is missing is added here: zeros, as no
  * guest ever asks the host for tiles.

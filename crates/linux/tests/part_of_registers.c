@@ -14,7 +14,7 @@
 /* Of the format of XSAVE: the first of the SSE registers, and which parts differ from nothing. */
 enum { XMM0 = 160, XSTATE_BV = 512 };
 
-/* The old part and its header; with AVX; what kernels before 6.13 have room for. */
+/* The old part and its header; with AVX; what Linux 6.12 may have room for. */
 static const size_t LENGTHS[] = { 576, 832, 2696 };
 
 int main(void)

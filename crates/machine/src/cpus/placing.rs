@@ -121,18 +121,14 @@ impl Cpus {
 
     /// Whether a task has to leave its core to others now, and does.
     pub(super) fn must_leave(&mut self, clock: &Clock, context: ContextId, core: usize) -> bool {
-        let in_user_mode = self.of(context).is_in_user_mode();
+        if self.of(context).is_in_user_mode() && matches!(self.run_queue, RunQueue::Stepped(_)) {
+            return self.gives_way(clock, context);
+        }
         let RunQueue::Stepped(queue) = &mut self.run_queue else {
             return self.slice_is_over(clock, context, core);
         };
         queue.account(clock.ticked());
-        if !queue.must_switch() || !in_user_mode {
-            return false;
-        }
-        queue.put_back();
-        self.moves(clock, context, State::Runnable);
-        self.cores[core].owner = None;
-        true
+        false
     }
 
     /// Takes the core from a task in the kernel that looks whether others are to have it; whether

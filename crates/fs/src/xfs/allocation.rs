@@ -308,26 +308,6 @@ impl Xfs {
         self.change_inode(file, Change::Data);
     }
 
-    /// A task is going to give blocks of a file their places, so that a page gets one. The answer
-    /// is whether it still needs one; none if the task has to wait, and is told when it may try
-    /// again.
-    pub fn begin_allocation(&mut self, task: ContextId, file: usize, page: u64) -> Option<bool> {
-        if let Some(waiting) = self.allocating.get_mut(&file) {
-            waiting.push(task);
-            return None;
-        }
-        let needs = !self.inode(file).is_mapped(page);
-        if needs {
-            self.allocating.insert(file, Vec::new());
-        }
-        Some(needs)
-    }
-
-    /// Nobody gives blocks of a file their places; answers with who wants to.
-    pub fn end_allocation(&mut self, file: usize) -> Vec<ContextId> {
-        self.allocating.remove(&file).unwrap_or_default()
-    }
-
     /// A task wants to look for room alone in a group, or in any from that on; the answer is in
     /// which one it does. None if it has to wait, and is told when it may try again.
     pub fn lock_group(&mut self, task: ContextId, group: u64, or_next: bool) -> Option<u64> {

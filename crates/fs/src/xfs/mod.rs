@@ -66,8 +66,6 @@ pub struct Xfs {
     delayed: Delayed,
     /// Files with room that a program asked for, which stays when they are closed.
     reserved: BTreeSet<usize>,
-    /// Files of which somebody gives blocks their places, and who else wants to.
-    allocating: BTreeMap<usize, Vec<ContextId>>,
     /// Inodes of which more than the core was changed since they were written.
     with_fork: BTreeSet<u64>,
     /// How often the superblock is still to be logged when nothing else is (rule xfs-ail-3).
@@ -114,7 +112,6 @@ impl Xfs {
             known: BTreeSet::new(),
             delayed: Delayed::default(),
             reserved: BTreeSet::new(),
-            allocating: BTreeMap::new(),
             with_fork: BTreeSet::new(),
             covers_left: 0,
             places_all: false,

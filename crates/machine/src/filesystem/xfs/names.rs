@@ -67,13 +67,10 @@ impl XfsIo<'_> {
             let now = self.tick();
             return self.xfs().set_size(file, size, now);
         }
-        {
-            let mut files = self.files();
-            let inode = files.inode(file);
-            (inode.size, inode.is_rewritten) = (size, true);
-        }
+        self.files().inode(file).size = size;
         self.drop_pages(file, size.div_ceil(PAGE)).await;
         self.lock_map(file).await;
+        self.files().inode(file).is_rewritten = true;
         let has_blocks = self.files().inode(file).next_extent(size.div_ceil(PAGE)).is_some();
         if has_blocks {
             self.read_free_space(0).await;

@@ -83,7 +83,14 @@ impl XfsIo<'_> {
     /// Puts a page that was begun into a bio: into the last one, or into a new one when that is
     /// submitted.
     async fn write_begun(&self, file: usize, page: u64, flags: Flags, open: &mut Option<Open>) {
-        self.place_for(file, page, Purpose::Pages).await;
+        let is_known = open.as_ref().is_some_and(|open| {
+            let before = (open.bio.pages.end - 1) % FILE_PAGES;
+            let extent = self.files().inode(file).extent_at(before);
+            extent.is_some_and(|blocks| blocks.contains(&page))
+        });
+        if !is_known {
+            self.place_for(file, page, Purpose::Pages).await;
+        }
         let found = self.files().inode(file).find(page);
         let found = found.expect("room was set aside for what is dirty");
         let is_added = open.as_mut().is_some_and(|open| {

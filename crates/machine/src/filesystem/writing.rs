@@ -188,8 +188,10 @@ impl FileIo<'_> {
         }
     }
 
-    /// Reads a page that is to be changed, if it `lacks` its contents, and waits until it is there.
+    /// Waits until nobody has a page that is to be changed, reads it if it `lacks` its contents, and
+    /// waits until it is there.
     async fn bring(&self, page: u64, lacks: bool) {
+        self.lock(page).await;
         if lacks {
             self.read_alone(page, Flags::NONE).await;
         }

@@ -209,7 +209,8 @@ impl Fio {
         if takes_time && are_first {
             look_at_disks(task, &self.jobs).await;
             let FioHabits { looks_per_job, looks_when_made, looks_before_go, .. } = self.habits;
-            let when_made = if missing > 0 { looks_when_made } else { 0 };
+            let are_made = missing > 0 && self.jobs.iter().any(Job::has_files);
+            let when_made = if are_made { looks_when_made } else { 0 };
             task.look_at_clock(looks_per_job * missing + when_made + looks_before_go).await;
         } else if takes_time {
             task.look_at_clock(self.habits.looks_before_stage).await;

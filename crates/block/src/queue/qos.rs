@@ -3,7 +3,7 @@
 
 use super::context::Frame;
 use super::{RequestQueue, Work};
-use crate::bio::{Bio, BioId, CgroupId, ContextId};
+use crate::bio::{Bio, BioId, CgroupId, ContextId, Flags};
 use crate::command::Transport;
 use crate::event::Action;
 use crate::input::Input;
@@ -55,9 +55,12 @@ impl RequestQueue {
     fn wait_for_policy(&mut self, now: Instant, context: ContextId, id: BioId, depth: u32) {
         self.core.log_bio(now, Action::Throttled { depth }, id, None);
         let remembers = self.core.seen.kernel.multi.is_some_and(|it| it.plug.remembers_time);
+        let record = &self.core.bios[id];
+        let is_cut_off = record.parent.is_some() && record.bio.flags.intersects(Flags::NOMERGE);
         let state = self.core.context(context);
         state.stack.push(Frame::Throttle(id));
-        state.looks_for_policy = u32::from(remembers && state.plug.looks_at_clock());
+        let looks = remembers && is_cut_off && state.plug.looks_at_clock();
+        state.looks_for_policy = u32::from(looks);
         self.fall_asleep(context);
     }
 

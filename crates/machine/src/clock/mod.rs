@@ -46,6 +46,8 @@ pub(crate) enum AgendaItem {
     Kernel(KernelTimer),
     /// It fires.
     KernelFires(KernelTimer),
+    /// The block layer's timer fires.
+    QueueFires,
     /// A kernel worker is to run the queue.
     Worker,
     /// A core has moved the data of a command, which the device takes now.

@@ -4,6 +4,7 @@
 
 use super::World;
 use crate::clock::{AgendaItem, KernelTimer};
+use crate::cpus::Cause;
 
 impl World {
     /// What boot and mount have set the timers to; whether that of the flusher is among them. Of
@@ -41,6 +42,18 @@ impl World {
     pub(super) fn kernel_timer_comes(&mut self, timer: KernelTimer) {
         let at = self.clock.fires();
         self.clock.schedule(at, AgendaItem::KernelFires(timer));
+    }
+
+    /// The time of the block layer's timer has come. It fires as late as others where the clock
+    /// counts in steps (observed on 6.12.117: timer_expire_entry of blk_stat_timer_fn).
+    pub(super) fn queue_timer_comes(&mut self) {
+        match self.clock.is_coarse() {
+            true => {
+                let at = self.clock.fires();
+                self.clock.schedule(at, AgendaItem::QueueFires);
+            }
+            false => self.cpus.interrupt(&mut self.clock, 0, Cause::Timer),
+        }
     }
 
     /// A timer has fired: a worker is to see to it.

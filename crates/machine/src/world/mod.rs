@@ -204,7 +204,7 @@ impl World {
         if timer.is_some_and(|at| at <= self.clock.now()) {
             self.timer_raised = true;
             self.timer_came = self.clock.now();
-            self.cpus.interrupt(&mut self.clock, 0, Cause::Timer);
+            self.queue_timer_comes();
         }
         while let Some(item) = self.clock.pop_due() {
             self.handle_item(item);
@@ -272,6 +272,7 @@ impl World {
             }
             Cause::Timer => {
                 self.timer_raised = false;
+                self.cpus.timer_fires(&mut self.clock);
                 self.storage.queue_mut().timer(now, context, cpu);
             }
             Cause::Tick => {
@@ -418,6 +419,7 @@ impl World {
             AgendaItem::KernelFires(timer) => {
                 self.cpus.interrupt(&mut self.clock, 0, Cause::Kernel(timer));
             }
+            AgendaItem::QueueFires => self.cpus.interrupt(&mut self.clock, 0, Cause::Timer),
             AgendaItem::Worker => self.notify(self.storage.worker()),
             AgendaItem::Moved(core, command) => {
                 self.disk.accept(self.clock.now(), command);

@@ -74,6 +74,8 @@ pub struct Xfs {
     places_all: bool,
     /// The task that writes metadata to their places.
     placer: ContextId,
+    /// It sleeps until something is in the log.
+    placer_rests: bool,
 }
 
 impl Deref for Xfs {
@@ -116,6 +118,7 @@ impl Xfs {
             covers_left: 0,
             places_all: false,
             placer: ContextId(0),
+            placer_rests: true,
         }
     }
 }

@@ -57,8 +57,23 @@ impl Xfs {
 
     /// The task that writes metadata to their places, if there is a reason for it to.
     pub fn wanted_placer(&self) -> Option<ContextId> {
-        let is_wanted = (self.places_all || self.log.is_crowded()) && !self.log.is_placed();
-        is_wanted.then_some(self.placer)
+        self.wants_to_place().then_some(self.placer)
+    }
+
+    /// The same task, if it sleeps without end and there is something to look at again.
+    pub fn resting_placer(&self) -> Option<ContextId> {
+        (self.placer_rests && !self.log.is_placed()).then_some(self.placer)
+    }
+
+    /// Whether something is to go to its place now.
+    pub fn wants_to_place(&self) -> bool {
+        (self.places_all || self.log.is_crowded()) && !self.log.is_placed()
+    }
+
+    /// That task falls asleep; whether it is for so long as nothing is in the log.
+    pub fn placer_sleeps(&mut self) -> bool {
+        self.placer_rests = self.log.is_placed();
+        self.placer_rests
     }
 
     /// Everything that is logged is to go to its place as soon as it can.

@@ -36,6 +36,11 @@ pub(super) struct Alarms {
 }
 
 impl Alarms {
+    /// When sleeps end.
+    pub fn ends(&self) -> impl Iterator<Item = Instant> + '_ {
+        self.due.iter().map(|it| it.0)
+    }
+
     fn get(&self, context: ContextId) -> Alarm {
         self.of.get(context.0 as usize).copied().unwrap_or(Alarm::NONE)
     }

@@ -202,6 +202,14 @@ impl Clock {
         self.timer.early(at).filter(|tick| *tick > self.now)
     }
 
+    /// Time goes on until then, and timers are set to these points in time, besides those that end
+    /// sleeps.
+    pub fn expect(&mut self, until: Instant, timers: impl Iterator<Item = Instant>) {
+        if self.timer.may_tick(self.now, until) {
+            self.timer.are_set(timers.chain(self.alarms.ends()));
+        }
+    }
+
     /// Whether a task runs.
     pub fn works(&self) -> bool {
         self.timer.works()

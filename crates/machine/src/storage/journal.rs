@@ -19,8 +19,11 @@ impl Storage {
             Some(FileSystem::Ext4(fs)) => woken(fs.written_by(owner)).collect(),
             Some(FileSystem::Xfs(fs)) => {
                 let Some(waiters) = fs.written_by(owner, operation) else { return Vec::new() };
-                let mut effects: Vec<Effect> = woken(waiters).collect();
-                effects.extend(self.wake_placer());
+                let first = fs.resting_placer().map(Effect::NotifyAtOnce);
+                let mut effects: Vec<Effect> = first.into_iter().chain(woken(waiters)).collect();
+                if first.is_none() {
+                    effects.extend(self.wake_placer());
+                }
                 effects
             }
         }

@@ -40,6 +40,8 @@ impl World {
 
     /// The tick of a timer has come.
     pub(super) fn kernel_timer_comes(&mut self, timer: KernelTimer) {
+        let now = self.clock.now();
+        self.kernel_timers.retain(|at| *at > now);
         let at = self.clock.fires();
         self.clock.schedule(at, AgendaItem::KernelFires(timer));
     }
@@ -75,6 +77,8 @@ impl World {
     }
 
     fn set_kernel_timer(&mut self, timer: KernelTimer, tick: u64) {
-        self.clock.schedule(self.start_of_tick(tick), AgendaItem::Kernel(timer));
+        let at = self.start_of_tick(tick);
+        self.kernel_timers.push(at);
+        self.clock.schedule(at, AgendaItem::Kernel(timer));
     }
 }

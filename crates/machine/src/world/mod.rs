@@ -68,6 +68,8 @@ pub(crate) struct World {
     marked: usize,
     /// The kernel is to look for late requests of the disk some time.
     will_check: bool,
+    /// When the kernel's own timers are due.
+    kernel_timers: Vec<Instant>,
     /// The worker that is bound to no core, where the boot leaves it something to do.
     unbound: Option<ContextId>,
     /// The tick at which it gathers statistics of control groups at the earliest, if ever.
@@ -145,6 +147,7 @@ impl World {
             past: 0,
             marked: 0,
             will_check: false,
+            kernel_timers: Vec::new(),
             unbound: None,
             statistics_due: None,
             timer_raised: false,
@@ -196,6 +199,7 @@ impl World {
         }
         if next > self.clock.now() {
             self.cpus.rest(&mut self.clock);
+            self.clock.expect(next, self.kernel_timers.iter().copied().chain(timer));
             self.clock.advance(next);
         }
         if disk.is_some_and(|at| at <= self.clock.now()) && !self.cpus.has_looked(&self.clock) {

@@ -4,7 +4,9 @@
 
 use crate::filesystem::FileIo;
 use crate::task::Task;
+use base::Instant;
 use block::{Flags, Op};
+use fs::file_lock::patience;
 
 /// The worker that takes away what has no name any more, a tick after it has lost it
 /// (observed on 6.12).
@@ -53,17 +55,35 @@ pub(crate) async fn force(task: Task) -> i32 {
     }
 }
 
-/// The task that writes metadata to their places.
+/// The task that writes metadata to their places. While something is in the log it looks again and
+/// again whether it is time for that (rule xfs-ail-4).
 pub(crate) async fn place(task: Task) -> i32 {
     loop {
-        task.notified().await;
-        let found = task.xfs().take_to_place();
+        let rests = task.xfs().placer_sleeps();
+        match rests {
+            true => task.notified().await,
+            false => {
+                let at = next_look(&task);
+                task.notified_until(at).await;
+            }
+        }
+        let wants = task.xfs().wants_to_place();
+        let found = if wants { task.xfs().take_to_place() } else { None };
         let Some((items, places)) = found.filter(|(_, places)| !places.is_empty()) else {
             continue;
         };
         task.move_metadata(Op::Write, &places, Flags::META).await;
         task.xfs().placed(items);
     }
+}
+
+/// When that task looks again.
+// Observed on 6.12.117: timer_start of process_timeout by xfsaild, 13 ticks at HZ 250.
+fn next_look(task: &Task) -> Instant {
+    const PAUSE_MS: u64 = 50;
+    let mut world = task.world();
+    let wheel = world.storage().cache().wheel();
+    world.start_of_tick(wheel.after(world.tick(), patience(wheel.hz(), PAUSE_MS)))
 }
 
 /// Wakes that task, if there is a reason.

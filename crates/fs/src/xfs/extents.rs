@@ -137,9 +137,9 @@ impl Xfs {
     /// A block for the tree of an inode, as near to it as there is one.
     fn new_block(&mut self, number: u64) -> Option<u64> {
         let group = self.layout.group_of_inode(number);
-        let found = self.space.allocate(group, Some(number / SECTORS), 1)?;
+        let found = self.space.allocate_near(group, number / SECTORS)?;
         self.change_parts(group, &FREE_SPACE);
-        Some(found.start)
+        Some(found)
     }
 
     fn free_block(&mut self, block: u64) {

@@ -123,6 +123,20 @@ impl Space {
         Some(self.take(group, found))
     }
 
+    /// Takes the free block of a group that is nearest to a place, of two the one behind it.
+    // Observed on 6.12.117: leaves of the extents of inodes in block 16, where 10 to 15 were free,
+    // were made in 15 first, and in 10 last.
+    pub fn allocate_near(&mut self, group: u64, place: u64) -> Option<u64> {
+        let it = &self.groups[group as usize];
+        if it.most(1) == 0 {
+            return None;
+        }
+        let before = it.free.range(..=place).next_back().map(|(_, end)| place.min(end - 1));
+        let behind = it.free.range(place..).next().map(|(start, _)| *start);
+        let found = behind.into_iter().chain(before).min_by_key(|it| it.abs_diff(place))?;
+        Some(self.take(group, found..found + 1).start)
+    }
+
     fn take(&mut self, group: u64, blocks: Range<u64>) -> Range<u64> {
         self.groups[group as usize].take(blocks.clone());
         self.room = self.room.saturating_sub(blocks.end - blocks.start);
@@ -260,6 +274,14 @@ mod tests {
         assert_eq!(place(Some(16), 1), 24..25, "behind the inodes");
         assert_eq!(place(Some(25), 4), 25..29);
         assert_eq!(space.allocate(2, None, 8).unwrap().start, 2 * 2_621_440 + 16_394);
+    }
+
+    #[test]
+    fn one_block_lies_as_near_as_it_can() {
+        let mut space = space();
+        let found = [(); 8].map(|()| space.allocate_near(0, 16).unwrap());
+        assert_eq!(found, [15, 14, 13, 12, 11, 10, 24, 25]);
+        assert_eq!(space.allocate_near(0, 100), Some(100));
     }
 
     #[test]

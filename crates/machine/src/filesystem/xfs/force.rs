@@ -50,21 +50,23 @@ impl XfsIo<'_> {
 
     /// For sync: waits until everything that was changed is in the log.
     pub async fn force_all(&self) {
-        self.force_all_and(|| ()).await;
+        let sequence = self.xfs().last_changed();
+        self.force(sequence).await;
     }
 
-    /// The same, and something is done when it is on its way.
-    pub async fn force_all_and(&self, submitted: impl Fn()) {
+    /// The same for somebody who does something else when it is on its way, and waits for nobody
+    /// before.
+    pub async fn force_all_and(&self, submitted: &dyn Fn()) {
         let sequence = self.xfs().last_changed();
-        self.force_and(sequence, &submitted).await;
+        self.force_and(sequence, Some(submitted)).await;
     }
 
     /// Waits until a checkpoint is on the disk; the answer is whether this task had to write it.
     pub(super) async fn force(&self, sequence: u64) -> bool {
-        self.force_and(sequence, &|| ()).await
+        self.force_and(sequence, None).await
     }
 
-    async fn force_and(&self, sequence: u64, submitted: &impl Fn()) -> bool {
+    async fn force_and(&self, sequence: u64, submitted: Option<&dyn Fn()>) -> bool {
         let tell = |phase| self.world().tell_commit(self.id(), sequence, phase);
         self.push(sequence).await;
         tell(Some(CommitPhase::LogWrite));
@@ -75,7 +77,7 @@ impl XfsIo<'_> {
 
     /// Waits until a checkpoint is on the disk that was pushed; the answer is whether this task had
     /// to write it.
-    async fn write_and(&self, sequence: u64, submitted: &impl Fn()) -> bool {
+    async fn write_and(&self, sequence: u64, submitted: Option<&dyn Fn()>) -> bool {
         let full = self.xfs().log.take_full();
         for (at, record) in full.iter().enumerate() {
             self.write_log(record, at == 0, None, submitted).await;
@@ -86,7 +88,9 @@ impl XfsIo<'_> {
             let stage = self.xfs().log.stage(sequence);
             match stage {
                 Stage::Stable => return false,
-                Stage::Active(Some(before)) if !has_slept => {
+                // Observed on 6.12.117: xfsaild writes while the log of an fsync is on its way.
+                Stage::Writing if submitted.is_some() => return false,
+                Stage::Active(Some(before)) if !has_slept && submitted.is_none() => {
                     has_slept = true;
                     let tell = |phase| self.world().tell_commit(self.id(), sequence, Some(phase));
                     tell(CommitPhase::Joining);
@@ -140,7 +144,7 @@ impl XfsIo<'_> {
         record: &Record,
         is_first: bool,
         last_of: Option<u64>,
-        submitted: &impl Fn(),
+        submitted: Option<&dyn Fn()>,
     ) {
         let flags = {
             let fs = self.xfs();
@@ -153,7 +157,7 @@ impl XfsIo<'_> {
         let number = self.begin_metadata(Op::Write, &record.pieces, flags);
         self.xfs().note_log_write(self.id(), number, record.number);
         self.submit_metadata(number, Op::Write, &record.pieces, flags).await;
-        submitted();
+        submitted.into_iter().for_each(|act| act());
         let what = last_of.map_or(LogWait::Buffer(record.number), LogWait::Stable);
         self.wait_for_log(what).await;
         self.world().io().end(self.id(), number);

@@ -49,7 +49,7 @@ pub(crate) async fn force(task: Task) -> i32 {
         let files = FileIo::of(&task).on_xfs();
         match covers {
             true => files.force_all().await,
-            false => files.force_all_and(|| wake_placer(&task)).await,
+            false => files.force_all_and(&|| wake_placer(&task)).await,
         }
         wake_placer(&task);
     }

@@ -214,13 +214,18 @@ impl FileIo<'_> {
     }
 
     fn plan_write(&self, index: usize, end: u64, pages: Range<u64>) -> DirectWrite {
+        let fills_holes = self.format() == Format::Ext4;
         let mut files = self.files();
         let inode = files.inode(index);
         let found = |page| inode.find(page);
+        let converts = |page| match found(page) {
+            Some(extent) => !extent.is_written,
+            None => fills_holes && page * PAGE < inode.size,
+        };
         DirectWrite {
             extends: end > inode.size,
             is_written: pages.clone().all(|page| found(page).is_some_and(|it| it.is_written)),
-            converts: pages.clone().any(|page| found(page).is_some_and(|it| !it.is_written)),
+            converts: pages.clone().any(converts),
         }
     }
 

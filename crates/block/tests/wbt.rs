@@ -403,8 +403,8 @@ fn a_bio_that_must_not_wait_for_a_tag_gives_its_slot_back() {
     assert_eq!(sleeps.count(), 2);
 }
 
-// Observed on 6.12.117, who reads the clock: a bio that is cut does for each part but the last, unless
-// its plug knows the time.
+// Observed on 6.12.117, who reads the clock: a bio that is cut does for each part but the last,
+// unless its plug knows the time.
 #[test]
 fn whose_bio_is_cut_has_read_the_clock_when_it_is_throttled() {
     const WHOLE: u32 = 8;

@@ -341,7 +341,7 @@ impl RequestQueue {
     }
 
     /// How often a task read the clock that has just found writeback throttled; to be asked once.
-    // Observed on 6.12.117, who reads the clock: cutting a bio does, unless the plug knows the time.
+    // Observed on 6.12.117, who reads the clock: cutting a bio does unless the plug knows the time.
     // A part that gets its request at once reads it only there.
     #[inline]
     pub fn looks_for_policy(&mut self, context: ContextId) -> u32 {

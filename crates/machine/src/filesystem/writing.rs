@@ -188,8 +188,8 @@ impl FileIo<'_> {
         }
     }
 
-    /// Waits until nobody has a page that is to be changed, reads it if it `lacks` its contents, and
-    /// waits until it is there.
+    /// Waits until nobody has a page that is to be changed, reads it if it `lacks` its contents,
+    /// and waits until it is there.
     async fn bring(&self, page: u64, lacks: bool) {
         self.lock(page).await;
         if lacks {

@@ -49,6 +49,8 @@ pub struct Writeback {
     pub wakes: Option<u64>,
     /// It was asked to write until little is dirty.
     pub is_asked: bool,
+    /// Who wants everything on the disk, where there are no files, and waits until it begins.
+    pub synced_for: Vec<ContextId>,
     /// Where it goes on.
     pub cursor: u64,
     is_exceeded: bool,
@@ -125,6 +127,7 @@ impl Writeback {
             looked: 0,
             wakes: None,
             is_asked: false,
+            synced_for: Vec::new(),
             cursor: 0,
             is_exceeded: false,
             estimates_later: rules.estimates_later,

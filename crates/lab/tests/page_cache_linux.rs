@@ -96,6 +96,24 @@ fn the_flusher_writes_beside_fsync_as_on_the_kernel() {
     );
 }
 
+fn sync_writes_the_disk_beside_dd_as_on_the_kernel() {
+    assert_same(
+        r#"
+        model = "nvme-plp"
+        schedulers = ["none"]
+        memory = "256 MiB"
+        [[job]]
+        name = "dd"
+        run = "dd if=/dev/zero of=/dev/sda bs=16k count={count}"
+        [[job]]
+        name = "sync"
+        run = "sync"
+        [axes]
+        count = [300, 1110]
+        "#,
+    );
+}
+
 fn main() -> std::process::ExitCode {
     testing::run(testing::tests![
         [KERNEL, BUSYBOX, FIO] => dd_reads_ahead_as_the_kernel_does,
@@ -104,5 +122,6 @@ fn main() -> std::process::ExitCode {
             read_ahead_kb_and_advice_count_as_on_the_kernel,
             dd_makes_its_writes_durable_as_on_the_kernel,
             the_flusher_writes_beside_fsync_as_on_the_kernel,
+            sync_writes_the_disk_beside_dd_as_on_the_kernel,
     ])
 }

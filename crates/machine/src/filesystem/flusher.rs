@@ -16,7 +16,7 @@ use std::task::Poll;
 /// What made the flusher write.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Work {
-    /// Something has been dirty for long.
+    /// Something has been dirty for long, or somebody wants everything on the disk.
     Old,
     /// Much is dirty.
     Much,
@@ -52,12 +52,14 @@ async fn wait_for_due(task: &Task, group: CgroupId) {
 
 /// What it does when it is awake, on a disk without files, where there is only the root's.
 async fn work(io: PageIo<'_>) {
-    let looks = {
+    let (synced_for, looks) = {
         let mut world = io.world();
         let now = world.tick();
-        world.cache().writeback_of(CgroupId::ROOT).looks(now)
+        let writeback = world.cache().writeback_of(CgroupId::ROOT);
+        (std::mem::take(&mut writeback.synced_for), writeback.looks(now))
     };
-    if looks {
+    synced_for.iter().for_each(|task| io.notify(*task));
+    for _ in 0..u32::from(!synced_for.is_empty()) + u32::from(looks) {
         write(io, Work::Old).await;
     }
     if is_too_much(io) {

@@ -93,15 +93,18 @@ impl Task {
     async fn sync_disk(&self) {
         let is_dirty = self.cache().counts().dirty > 0;
         if is_dirty {
-            let mut world = self.world();
-            let writeback = world.cache().writeback_of(CgroupId::ROOT);
-            writeback.is_asked = true;
-            writeback.synced_for.push(self.id());
-            world.wake_flusher(CgroupId::ROOT);
-            drop(world);
+            self.ask_flusher();
             self.notified().await;
         }
         PageIo::of(self).write_and_wait(ALL).await;
+    }
+
+    fn ask_flusher(&self) {
+        let mut world = self.world();
+        let writeback = world.cache().writeback_of(CgroupId::ROOT);
+        writeback.is_asked = true;
+        writeback.synced_for.push(self.id());
+        world.wake_flusher(CgroupId::ROOT);
     }
 
     /// Drops everything that is cached and clean, as /proc/sys/vm/drop_caches does.

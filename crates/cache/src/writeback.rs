@@ -49,8 +49,9 @@ pub struct Writeback {
     pub wakes: Option<u64>,
     /// It was asked to write until little is dirty.
     pub is_asked: bool,
-    /// Who wants everything on the disk, where there are no files, and waits until it begins.
-    pub synced_for: Vec<ContextId>,
+    /// Somebody wants everything on the disk, where there are no files. These slept until it begins
+    /// with that; who found it at work did not.
+    pub synced_for: Option<Vec<ContextId>>,
     /// Where it goes on.
     pub cursor: u64,
     is_exceeded: bool,
@@ -127,7 +128,7 @@ impl Writeback {
             looked: 0,
             wakes: None,
             is_asked: false,
-            synced_for: Vec::new(),
+            synced_for: None,
             cursor: 0,
             is_exceeded: false,
             estimates_later: rules.estimates_later,

@@ -17,7 +17,6 @@
 //!
 // Divergence: fallocate does not take the lock of the contents.
 
-use base::Hz;
 use block::ContextId;
 use std::collections::VecDeque;
 
@@ -112,11 +111,6 @@ impl FileLock {
             }
         }
     }
-}
-
-/// For so many whole ticks the first who waits lets others be faster.
-pub fn patience(hz: Hz, milliseconds: u64) -> u64 {
-    (u64::from(hz.get()) * milliseconds).div_ceil(1000)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@
 
 pub use crate::extents::Extent;
 use crate::extents::Extents;
+use cache::PAGE;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -131,6 +132,11 @@ impl Inode {
     pub fn extent_at(&self, block: u64) -> Option<Range<u64>> {
         let (&first, extent) = self.extents.range(..=block).next_back()?;
         (block < first + extent.length).then(|| first..first + extent.length)
+    }
+
+    /// Whether a block begins within the file.
+    pub fn has_within(&self, block: u64) -> bool {
+        block * PAGE < self.size
     }
 
     /// Whether a block of the file has a place on the disk.

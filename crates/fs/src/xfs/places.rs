@@ -66,7 +66,7 @@ impl Xfs {
     }
 
     /// Whether something is to go to its place now.
-    pub fn wants_to_place(&self) -> bool {
+    fn wants_to_place(&self) -> bool {
         (self.places_all || self.log.is_crowded()) && !self.log.is_placed()
     }
 
@@ -93,10 +93,10 @@ impl Xfs {
         covers
     }
 
-    /// What can go to its place, if anything, and where that is, in sectors and in ascending order;
+    /// What is to go to its place now and can, if anything, and where that is, in sectors and in ascending order;
     /// inodes that lie together are written together.
     pub fn take_to_place(&mut self) -> Option<(Vec<Item>, Vec<Range<u64>>)> {
-        if self.log.is_placed() {
+        if !self.wants_to_place() {
             return None;
         }
         self.places_all = false;

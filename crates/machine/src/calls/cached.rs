@@ -87,24 +87,25 @@ impl Task {
         self.leave_call(number);
     }
 
-    /// Writes what is dirty of a disk without files. The flusher begins, and goes on from where it
-    /// was last; this task writes what that leaves when it sleeps (observed on 6.12.117:
-    /// writeback_start, sched_switch and bios of sync beside dd).
+    /// Writes what is dirty of a disk without files. The flusher goes on from where it was last, and
+    /// this task writes the rest when that sleeps (observed on 6.12.117: writeback_start,
+    /// sched_switch and bios of sync beside dd).
     async fn sync_disk(&self) {
         let is_dirty = self.cache().counts().dirty > 0;
-        if is_dirty {
-            self.ask_flusher();
+        if is_dirty && self.has_flusher_sync() {
             self.notified().await;
         }
         PageIo::of(self).write_and_wait(ALL).await;
     }
 
-    fn ask_flusher(&self) {
+    /// Asks the flusher for everything; whether it slept, and tells this task when it begins.
+    fn has_flusher_sync(&self) -> bool {
         let mut world = self.world();
-        let writeback = world.cache().writeback_of(CgroupId::ROOT);
-        writeback.is_asked = true;
-        writeback.synced_for.push(self.id());
+        let rests = world.flusher_rests(CgroupId::ROOT);
+        let synced_for = &mut world.cache().writeback_of(CgroupId::ROOT).synced_for;
+        synced_for.get_or_insert_default().extend(rests.then(|| self.id()));
         world.wake_flusher(CgroupId::ROOT);
+        rests
     }
 
     /// Drops everything that is cached and clean, as /proc/sys/vm/drop_caches does.

@@ -124,7 +124,7 @@ impl Timer {
 
     /// Whether time at rest that goes on until then may see a tick.
     pub fn may_tick(&self, now: Instant, until: Instant) -> bool {
-        self.is_coarse() && !self.works && !self.has_stopped && self.next_tick(now) <= until
+        self.is_coarse() && !self.works && self.goes_on() && self.next_tick(now) <= until
     }
 
     /// Timers are set to these points in time, and no others. Those of the kernel that count ticks
@@ -133,6 +133,11 @@ impl Timer {
         let tick = |at: Instant| (at.as_nanos() / self.tick, at.as_nanos() % self.tick);
         self.due.clear();
         self.due.extend(times.map(tick).filter(|it| it.1 == 0).map(|it| it.0));
+    }
+
+    /// Whether ticks at rest have not stopped, unless a task wakes at this instant.
+    fn goes_on(&self) -> bool {
+        !self.has_stopped && self.stops.is_none()
     }
 
     fn is_due_at(&self, tick: u64) -> bool {
@@ -163,7 +168,7 @@ impl Timer {
     /// Whether a tick comes at its time: none has stopped them before.
     pub fn ticks(&self, tick: Instant) -> bool {
         let before = tick - Duration::from_nanos(1);
-        self.works || !self.has_stopped && self.number(before) <= self.seen
+        self.works || self.goes_on() && self.number(before) <= self.seen
     }
 
     /// Nothing is left to run.
@@ -347,6 +352,50 @@ mod tests {
         assert_eq!(timer.last_tick(), 2, "the others did not come");
         assert!(timer.is_new_tick(at(8 * TICK + 300)));
         assert_eq!(timer.last_tick(), 8);
+    }
+
+    /// A core at rest since a little after a tick, with timers due at these ticks.
+    fn resting(due: &[u64]) -> Timer {
+        let mut timer = timer();
+        timer.work(at(TICK + 500), Instant::FAR_FUTURE);
+        timer.rest(at(TICK + 600));
+        assert!(timer.may_tick(at(TICK + 600), at(2 * TICK)));
+        assert!(!timer.may_tick(at(TICK + 600), at(2 * TICK - 1)));
+        timer.are_set(due.iter().map(|tick| at(tick * TICK)).chain([at(3 * TICK + 1)]));
+        timer
+    }
+
+    #[test]
+    fn ticks_at_rest_go_on_while_a_timer_is_due_with_the_next() {
+        for (due, last) in [(&[][..], 2), (&[4], 2), (&[3], 3), (&[3, 4], 4), (&[4, 3, 6], 4)] {
+            let mut timer = resting(due);
+            timer.work(at(7 * TICK + 20_000), Instant::FAR_FUTURE);
+            assert_eq!(timer.last_tick(), last, "{due:?}");
+        }
+    }
+
+    #[test]
+    fn each_tick_at_rest_makes_the_timer_later() {
+        let late = |due: &[u64]| {
+            let mut timer = resting(due);
+            timer.fires(at(7 * TICK)).since(at(7 * TICK)).as_nanos()
+        };
+        assert_eq!(late(&[3, 4]), late(&[]) + 2);
+    }
+
+    #[test]
+    fn a_timer_that_fires_at_a_tick_stops_ticks_unless_it_wakes_a_task() {
+        for wakes in [false, true] {
+            let mut timer = resting(&[2]);
+            let fires = timer.fires(at(2 * TICK));
+            timer.fired(fires);
+            if wakes {
+                timer.work(fires, Instant::FAR_FUTURE);
+                timer.rest(fires);
+            }
+            assert_eq!(timer.may_tick(fires, at(3 * TICK)), wakes);
+            assert_eq!(timer.ticks(at(3 * TICK)), wakes);
+        }
     }
 
     #[test]

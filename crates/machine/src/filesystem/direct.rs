@@ -220,7 +220,7 @@ impl FileIo<'_> {
         let found = |page| inode.find(page);
         let converts = |page| match found(page) {
             Some(extent) => !extent.is_written,
-            None => fills_holes && page * PAGE < inode.size,
+            None => fills_holes && inode.has_within(page),
         };
         DirectWrite {
             extends: end > inode.size,

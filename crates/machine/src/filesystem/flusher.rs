@@ -58,8 +58,8 @@ async fn work(io: PageIo<'_>) {
         let writeback = world.cache().writeback_of(CgroupId::ROOT);
         (std::mem::take(&mut writeback.synced_for), writeback.looks(now))
     };
-    synced_for.iter().for_each(|task| io.notify(*task));
-    for _ in 0..u32::from(!synced_for.is_empty()) + u32::from(looks) {
+    synced_for.iter().flatten().for_each(|task| io.notify(*task));
+    for _ in 0..u32::from(synced_for.is_some()) + u32::from(looks) {
         write(io, Work::Old).await;
     }
     if is_too_much(io) {

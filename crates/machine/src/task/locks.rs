@@ -4,7 +4,7 @@
 use super::Task;
 use crate::tasks::Wait;
 use crate::world::World;
-use fs::file_lock::{FileLock, Guarded, Mode, patience};
+use fs::file_lock::{FileLock, Guarded, Mode};
 use std::future::poll_fn;
 use std::task::Poll;
 
@@ -34,7 +34,7 @@ impl Task {
                 return Poll::Ready(());
             }
             let hz = world.cache().hz();
-            let patience = patience(hz, world.guest().files.map_patience);
+            let patience = hz.jiffies_from_millis(world.guest().files.map_patience).0;
             let now = world.tick();
             let it = lock_in(&mut world, lock);
             match waits_since {

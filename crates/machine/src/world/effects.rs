@@ -32,16 +32,23 @@ impl World {
         let flusher = known.unwrap_or_else(|| self.spawn_flusher(group));
         if self.flusher_is_due(group) {
             self.notify(flusher);
-        } else if self.tasks.wait(flusher) == Wait::Notification {
+        } else if self.flusher_rests(group) {
             self.arm_flusher(group, flusher);
         }
+    }
+
+    /// Whether the flusher of a group sleeps until somebody wants it, or until it looks.
+    pub fn flusher_rests(&self, group: CgroupId) -> bool {
+        let flusher = self.storage.flusher(group);
+        flusher.is_some_and(|it| self.tasks.wait(it) == Wait::Notification)
     }
 
     /// Whether it is time for the flusher of a group to look, or somebody wants it to write.
     pub fn flusher_is_due(&mut self, group: CgroupId) -> bool {
         let now = self.tick();
         let writeback = self.storage.cache_mut().writeback_of(group);
-        writeback.is_asked || writeback.wakes.is_some_and(|wakes| wakes <= now)
+        let is_wanted = writeback.is_asked || writeback.synced_for.is_some();
+        is_wanted || writeback.wakes.is_some_and(|wakes| wakes <= now)
     }
 
     /// A flusher that sleeps wakes when it is time to look. Whoever makes something dirty sets the

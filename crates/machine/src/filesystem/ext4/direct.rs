@@ -8,7 +8,6 @@
 use super::Ext4Io;
 use super::handles::CHANGE;
 use crate::file::Errno;
-use cache::PAGE;
 use std::ops::Range;
 
 /// Blocks that giving a write its places may change (observed: jbd2_handle_start).
@@ -35,7 +34,9 @@ impl Ext4Io<'_> {
         self.end_handle(handle);
     }
 
-    /// Gives the blocks of a write places where they have none.
+    /// Gives the blocks of a write places where they have none. New ones that begin within the file
+    /// do not have their contents before the write has ended (observed on 6.12.117:
+    /// ext4_ext_map_blocks_exit of fio with fallocate=none says U for a hole, not behind the end).
     // Divergence: pages that have no place because they are dirty are written before.
     pub async fn allocate_directly(&self, index: usize, pages: Range<u64>) -> Result<(), Errno> {
         let mut at = pages.start;
@@ -54,7 +55,7 @@ impl Ext4Io<'_> {
             let length = self.ext4().grantable(wanted).ok_or(Errno::Enospc)?;
             let handle = self.begin_handle(ALLOCATE).await;
             let blocks = at..at + length;
-            let is_written = !self.lies_within(index, at);
+            let is_written = !self.ext4().inode(index).has_within(at);
             let found = self.allocate(index, blocks, handle.transaction, is_written).await;
             let table = self.ext4().table_block(index);
             self.change(table).await;
@@ -70,13 +71,6 @@ impl Ext4Io<'_> {
             }
         }
         Ok(())
-    }
-
-    /// Whether a block begins within a file. New ones do not have their contents then before a
-    /// direct write has ended (observed on 6.12.117: ext4_ext_map_blocks_exit of fio with
-    /// fallocate=none says U for a hole, and not behind the end).
-    pub fn lies_within(&self, index: usize, block: u64) -> bool {
-        block * PAGE < self.ext4().inode(index).size
     }
 
     /// Blocks that were set aside become an extent of their own. A sync need not make that durable

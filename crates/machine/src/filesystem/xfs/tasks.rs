@@ -6,7 +6,6 @@ use crate::filesystem::FileIo;
 use crate::task::Task;
 use base::Instant;
 use block::{Flags, Op};
-use fs::file_lock::patience;
 
 /// The worker that takes away what has no name any more, a tick after it has lost it
 /// (observed on 6.12).
@@ -67,8 +66,7 @@ pub(crate) async fn place(task: Task) -> i32 {
                 task.notified_until(at).await;
             }
         }
-        let wants = task.xfs().wants_to_place();
-        let found = if wants { task.xfs().take_to_place() } else { None };
+        let found = task.xfs().take_to_place();
         let Some((items, places)) = found.filter(|(_, places)| !places.is_empty()) else {
             continue;
         };
@@ -83,7 +81,7 @@ fn next_look(task: &Task) -> Instant {
     const PAUSE_MS: u64 = 50;
     let mut world = task.world();
     let wheel = world.storage().cache().wheel();
-    world.start_of_tick(wheel.after(world.tick(), patience(wheel.hz(), PAUSE_MS)))
+    world.start_of_tick(wheel.after(world.tick(), wheel.hz().jiffies_from_millis(PAUSE_MS).0))
 }
 
 /// Wakes that task, if there is a reason.

@@ -83,6 +83,7 @@ impl XfsIo<'_> {
     /// Puts a page that was begun into a bio: into the last one, or into a new one when that is
     /// submitted.
     async fn write_begun(&self, file: usize, page: u64, flags: Flags, open: &mut Option<Open>) {
+        // Nobody asks again for the extent in which the page before was found.
         let is_known = open.as_ref().is_some_and(|open| {
             let before = (open.bio.pages.end - 1) % FILE_PAGES;
             let extent = self.files().inode(file).extent_at(before);

@@ -134,12 +134,30 @@ fn pages_with_and_without_contents_go_in_their_order_as_on_the_kernel() {
     ));
 }
 
+fn direct_writes_into_holes_are_converted_as_on_the_kernel() {
+    assert_same(
+        r#"
+        fs = "ext4"
+        schedulers = ["mq-deadline"]
+        model = "hdd-7200-sata"
+        queue_depth = 32
+        write_cache = "write through"
+        [[job]]
+        name = "fio"
+        run = "fio --name=a --directory=/mnt --rw=randwrite --bs=16k --size=1M --number_ios=40 --direct=1 --ioengine=psync --fallocate=none {how}"
+        [axes]
+        how = ["--fdatasync=8", "--sync=dsync"]
+        "#,
+    );
+}
+
 fn main() -> std::process::ExitCode {
     testing::run(testing::tests![
         [KERNEL, BUSYBOX, FIO, MKFS_EXT4] =>
             mount_options_and_the_write_cache_count_as_on_the_kernel,
             two_appenders_and_an_appender_beside_a_bulk_writer_take_turns_as_on_the_kernel,
             sync_after_a_copy_writes_data_journal_and_metadata_as_on_the_kernel,
+            direct_writes_into_holes_are_converted_as_on_the_kernel,
             who_commits_after_drop_caches_reads_where_the_log_lies_as_on_the_kernel,
             fio_makes_files_and_uses_them_as_on_the_kernel,
             a_copy_that_is_synced_writes_metadata_first_as_on_the_kernel,

@@ -114,6 +114,20 @@ fn sync_writes_the_disk_beside_dd_as_on_the_kernel() {
     );
 }
 
+fn four_who_write_the_same_pages_durably_take_turns_as_on_the_kernel() {
+    assert_same(
+        r#"
+        model = "vm-disk"
+        schedulers = ["none"]
+        [[job]]
+        name = "fio"
+        run = "fio --name=a --filename=/dev/sda --rw=write --bs={bs} --size=16M --number_ios=100 --sync=dsync --numjobs=4"
+        [axes]
+        bs = ["16k", "64k"]
+        "#,
+    );
+}
+
 fn main() -> std::process::ExitCode {
     testing::run(testing::tests![
         [KERNEL, BUSYBOX, FIO] => dd_reads_ahead_as_the_kernel_does,
@@ -123,5 +137,6 @@ fn main() -> std::process::ExitCode {
             dd_makes_its_writes_durable_as_on_the_kernel,
             the_flusher_writes_beside_fsync_as_on_the_kernel,
             sync_writes_the_disk_beside_dd_as_on_the_kernel,
+            four_who_write_the_same_pages_durably_take_turns_as_on_the_kernel,
     ])
 }

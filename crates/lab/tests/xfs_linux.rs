@@ -191,6 +191,27 @@ fn fio_overwrites_and_reads_at_random_as_on_the_kernel() {
     );
 }
 
+fn a_truncation_waits_for_who_gives_blocks_their_places_as_on_the_kernel() {
+    assert_same(
+        r#"
+        fs = "xfs"
+        schedulers = ["mq-deadline"]
+        model = "vm-ssd-m4"
+        [[job]]
+        name = "whole"
+        run = "dd if=/dev/zero of=/mnt/f bs=64k count=16 conv=fdatasync"
+        [[job]]
+        name = "begin"
+        run = "dd if=/dev/zero of=/mnt/f bs=4k count=9 conv=notrunc,fsync"
+        [[job]]
+        name = "short"
+        run = "dd if=/dev/zero of=/mnt/f bs=512 count=100"
+        [axes]
+        model = ["vm-ssd-m4", "hdd-7200-sata"]
+        "#,
+    );
+}
+
 fn main() -> std::process::ExitCode {
     testing::run(testing::tests![
         [KERNEL, BUSYBOX, FIO, MKFS_XFS] => log_buffers_and_the_write_cache_count_as_on_the_kernel,
@@ -198,6 +219,7 @@ fn main() -> std::process::ExitCode {
             fsync_and_the_flusher_share_a_file_as_on_the_kernel,
             what_is_left_over_is_visited_when_the_flusher_wakes_as_on_the_kernel,
             sync_after_a_copy_writes_data_and_log_as_on_the_kernel,
+            a_truncation_waits_for_who_gives_blocks_their_places_as_on_the_kernel,
             log_worker_and_metadata_come_at_the_times_of_the_kernel,
             direct_io_beside_buffered_and_a_reader_agree_with_the_kernel,
             fio_makes_files_and_uses_them_as_on_the_kernel,

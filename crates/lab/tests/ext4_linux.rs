@@ -144,7 +144,8 @@ fn direct_writes_into_holes_are_converted_as_on_the_kernel() {
         write_cache = "write through"
         [[job]]
         name = "fio"
-        run = "fio --name=a --directory=/mnt --rw=randwrite --bs=16k --size=1M --number_ios=40 --direct=1 --ioengine=psync --fallocate=none {how}"
+        run = """fio --name=a --directory=/mnt --rw=randwrite --bs=16k --size=1M --number_ios=40 \
+                 --direct=1 --ioengine=psync --fallocate=none {how}"""
         [axes]
         how = ["--fdatasync=8", "--sync=dsync"]
         "#,

@@ -121,7 +121,8 @@ fn four_who_write_the_same_pages_durably_take_turns_as_on_the_kernel() {
         schedulers = ["none"]
         [[job]]
         name = "fio"
-        run = "fio --name=a --filename=/dev/sda --rw=write --bs={bs} --size=16M --number_ios=100 --sync=dsync --numjobs=4"
+        run = """fio --name=a --filename=/dev/sda --rw=write --bs={bs} --size=16M \
+                 --number_ios=100 --sync=dsync --numjobs=4"""
         [axes]
         bs = ["16k", "64k"]
         "#,

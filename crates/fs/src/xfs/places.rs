@@ -93,8 +93,8 @@ impl Xfs {
         covers
     }
 
-    /// What is to go to its place now and can, if anything, and where that is, in sectors and in ascending order;
-    /// inodes that lie together are written together.
+    /// What is to go to its place now and can, if anything, and where that is, in sectors and in
+    /// ascending order; inodes that lie together are written together.
     pub fn take_to_place(&mut self) -> Option<(Vec<Item>, Vec<Range<u64>>)> {
         if !self.wants_to_place() {
             return None;

@@ -87,8 +87,8 @@ impl Task {
         self.leave_call(number);
     }
 
-    /// Writes what is dirty of a disk without files. The flusher goes on from where it was last, and
-    /// this task writes the rest when that sleeps (observed on 6.12.117: writeback_start,
+    /// Writes what is dirty of a disk without files. The flusher goes on from where it was last,
+    /// and this task writes the rest when that sleeps (observed on 6.12.117: writeback_start,
     /// sched_switch and bios of sync beside dd).
     async fn sync_disk(&self) {
         let is_dirty = self.cache().counts().dirty > 0;

@@ -144,11 +144,6 @@ impl Finishing {
         self.wanted_by = Some(worker);
     }
 
-    /// Whether somebody wants one more, and none has been started for him.
-    pub fn is_wanting(&self) -> bool {
-        self.wanted_by.is_some() && self.started.is_none()
-    }
-
     /// One more is there. Answers with who waits for it.
     pub fn started(&mut self, worker: ContextId) -> Option<ContextId> {
         let wanted_by = self.wanted_by.take()?;
@@ -189,9 +184,7 @@ mod tests {
         let [last, more] = [1, 2].map(ContextId);
         assert_eq!(finishing.started(more), None, "nobody has asked");
         finishing.want(last);
-        assert!(finishing.is_wanting());
         assert_eq!(finishing.started(more), Some(last));
-        assert!(!finishing.is_wanting());
         assert_eq!((finishing.take_started(), finishing.take_started()), (Some(more), None));
     }
 

@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, VecDeque};
 /// Whether there are workers, and who has them started.
 #[derive(Default)]
 pub struct FirstWorkers {
-    /// The task of the kernel's that starts others.
-    starter: Option<ContextId>,
+    /// The kernel starts them when they are first wanted.
+    are_started: bool,
     are_there: bool,
     /// Who has the lock, and who waits for it.
     holder: Option<ContextId>,
@@ -27,19 +27,14 @@ pub struct FirstWorkers {
 }
 
 impl FirstWorkers {
-    /// This task of the kernel's starts others.
-    pub fn set_starter(&mut self, starter: ContextId) {
-        self.starter = Some(starter);
+    /// The first request has them started.
+    pub fn are_started(&mut self) {
+        self.are_started = true;
     }
 
-    /// Who starts threads.
-    pub fn starter(&self) -> Option<ContextId> {
-        self.starter
-    }
-
-    /// Who is to be asked for a thread; nobody if there are workers, or if they are not waited for.
-    pub fn lacking(&self) -> Option<ContextId> {
-        self.starter.filter(|_| !self.are_there)
+    /// Whether they are to be started.
+    pub fn are_lacking(&self) -> bool {
+        self.are_started && !self.are_there
     }
 
     /// A task wants the lock; false if it has to wait.
@@ -97,18 +92,18 @@ mod tests {
 
     #[test]
     fn whoever_finds_no_workers_wants_some_until_the_first_has_them() {
-        let (starter, first, second) = (ContextId(1), ContextId(2), ContextId(3));
+        let (first, second) = (ContextId(2), ContextId(3));
         let mut workers = FirstWorkers::default();
-        assert_eq!(workers.lacking(), None, "nobody starts any");
-        workers.set_starter(starter);
-        assert_eq!(workers.lacking(), Some(starter));
+        assert!(!workers.are_lacking(), "nobody starts any");
+        workers.are_started();
+        assert!(workers.are_lacking());
         assert!(workers.lock(first) && !workers.lock(second));
         assert_eq!(workers.started(ContextId(10)), Some(first));
         assert_eq!(workers.take_thread(), Some(ContextId(10)));
         assert!(!workers.begin(), "the first");
         assert_eq!(workers.stopped(ContextId(10)), None, "it stays");
         assert_eq!(workers.unlock(), Some(second));
-        assert_eq!(workers.lacking(), None);
+        assert!(!workers.are_lacking());
         assert!(workers.lock(second));
         assert_eq!(workers.started(ContextId(11)), Some(second));
         assert!(workers.begin(), "too late");

@@ -23,6 +23,7 @@ mod fair;
 mod interrupts;
 mod paying;
 mod placing;
+mod pool;
 mod prices;
 mod sharing;
 mod stepped;
@@ -40,6 +41,7 @@ use base::{Duration, Instant, Rng, Ticket};
 use block::ContextId;
 use block::kernel::Sharing;
 use paying::{Latest, Lock, Paid};
+use pool::Pool;
 use std::collections::VecDeque;
 use stepped::Stepped;
 
@@ -51,6 +53,8 @@ pub(crate) struct Cpus {
     /// Contexts that have something to do.
     ready: VecDeque<ContextId>,
     run_queue: RunQueue,
+    /// Workers of no core, where computing is accounted for in steps.
+    pool: Pool,
     lock: Lock,
     /// The core that had the scheduler's latest events.
     latest: Latest,
@@ -173,6 +177,7 @@ impl Cpus {
             contexts: (0..host.machine.cores).map(interrupts).collect(),
             ready: VecDeque::new(),
             run_queue,
+            pool: Pool::default(),
             lock: Lock::default(),
             latest: Latest::default(),
             prices,

@@ -24,12 +24,51 @@ impl Cpus {
         self.of_mut(context).is_started = true;
     }
 
-    /// A running task goes to sleep and leaves its core.
-    pub fn block(&mut self, clock: &mut Clock, context: ContextId) {
+    /// Whether workers share their threads here: where computing is accounted for in steps, it
+    /// matters which of them has missed what.
+    pub fn has_pool(&self) -> bool {
+        matches!(self.run_queue, RunQueue::Stepped(_))
+    }
+
+    /// A context computes as one of the pool's threads while it has something to do.
+    pub fn join_pool(&mut self, context: ContextId) {
+        if self.has_pool() {
+            self.pool.add(context);
+        }
+    }
+
+    /// The pool has these threads, and this context has more started.
+    pub fn begin_pool(&mut self, manager: ContextId, threads: Vec<ContextId>) {
+        self.pool.set_manager(manager);
+        threads.into_iter().for_each(|thread| self.pool.add_idle(thread));
+    }
+
+    /// Whether a thread of the pool is to be started.
+    pub fn lacks_worker(&self) -> bool {
+        self.pool.lacks_thread()
+    }
+
+    /// It has been started; answers with who had that done.
+    pub fn worker_started(&mut self) -> Option<ContextId> {
+        self.pool.thread_started()
+    }
+
+    /// It runs as one of the pool.
+    pub fn worker_begins(&mut self, thread: ContextId) {
+        self.pool.add_running(thread);
+    }
+
+    /// A running task goes to sleep and leaves its core; `rests` if it has nothing to do.
+    pub fn block(&mut self, clock: &mut Clock, context: ContextId, rests: bool) {
         let computing = self.of_mut(context);
         assert_eq!(computing.state, State::Running, "task {} goes to sleep", context.0);
         computing.state = State::Blocked;
         let core = usize::from(computing.core);
+        if rests && let Some(next) = self.pool.rests(context) {
+            // Its thread goes on.
+            self.call_thread(clock);
+            return self.assign(clock, next, core);
+        }
         if let RunQueue::Stepped(queue) = &mut self.run_queue {
             queue.sleep(clock.ticked(), false);
         }
@@ -95,12 +134,28 @@ impl Cpus {
         if self.cores[0].owner.is_some() || self.cores[0].in_interrupt {
             return false;
         }
-        let Some(next) = queue.pick(clock.ticked()) else { return false };
+        let next = loop {
+            let Some(thread) = queue.pick(clock.ticked()) else { return false };
+            match self.pool.comes(thread) {
+                Some(next) => break next,
+                None => queue.sleep(clock.ticked(), false),
+            }
+        };
         if !clock.works() {
             clock.work();
         }
+        self.call_thread(clock);
         self.assign(clock, next, 0);
         true
+    }
+
+    /// A thread of the pool wakes if something is left for one.
+    fn call_thread(&mut self, clock: &Clock) {
+        let RunQueue::Stepped(queue) = &mut self.run_queue else { return };
+        if let Some(thread) = self.pool.call() {
+            let computing = &self.contexts[thread.0 as usize];
+            queue.wake(clock.ticked(), thread, computing.cpu_nice(), computing.is_started);
+        }
     }
 
     /// Nothing is left to run for the moment.
@@ -184,8 +239,14 @@ impl Cpus {
     /// Finds a core for a task: the one it ran on last, another idle one, or none yet.
     fn place(&mut self, clock: &mut Clock, context: ContextId) {
         if let RunQueue::Stepped(queue) = &mut self.run_queue {
-            let computing = &self.contexts[context.0 as usize];
-            queue.wake(clock.ticked(), context, computing.cpu_nice(), computing.is_started);
+            let thread = match self.pool.thread_of(context) {
+                Some(thread) => Some(thread),
+                None => self.pool.has_work(context),
+            };
+            if let Some(thread) = thread {
+                let computing = &self.contexts[thread.0 as usize];
+                queue.wake(clock.ticked(), thread, computing.cpu_nice(), computing.is_started);
+            }
             return self.suspend_for_others(clock);
         }
         self.forgive(context);

@@ -49,10 +49,11 @@ async fn finish_next(task: &Task) {
 
 /// The last worker that had nothing to do waits until there is one more.
 async fn start_one_more(task: &Task) {
-    let starter = task.files().first_workers().starter();
-    let Some(starter) = starter else { return task.world().spawn_finishers(1) };
+    if !task.files().rules().starts_direct_workers {
+        return task.world().spawn_finishers(1);
+    }
     task.files().finishing().want(task.id());
-    task.notify(starter);
+    task.world().want_thread(KernelTask::Finisher);
     let started = poll_fn(|_| {
         let mut world = task.world();
         match world.files().finishing().take_started() {
@@ -63,27 +64,6 @@ async fn start_one_more(task: &Task) {
     let started = started.await;
     task.files().finishing().rests(started);
     task.notify(started);
-}
-
-/// How often the kernel reads the clock to start a thread.
-// observed on 6.12.117: commands behind the first request of a process of fio with libaio, on ext4
-// and XFS, are so much later
-const LOOKS_PER_THREAD: u64 = 3;
-
-/// Starts a thread whenever it is told to.
-pub(crate) async fn start(task: Task) -> i32 {
-    loop {
-        task.notified().await;
-        task.compute(task.costs().kernel_clock * LOOKS_PER_THREAD).await;
-        let mut world = task.world();
-        let what = match world.files().finishing().is_wanting() {
-            true => KernelTask::Finisher,
-            false => KernelTask::Rescuer,
-        };
-        let thread = world.spawn_kernel_task(what);
-        world.cpus().note_started(thread);
-        world.notify(thread);
-    }
 }
 
 /// Says that it is there, and later that it has stopped, if it is to.
@@ -99,9 +79,11 @@ impl FileIo<'_> {
     /// Before an asynchronous direct request. The first after a mount waits until two other tasks
     /// have run, and so goes behind all that are ready (observed on 6.1, 6.12 and 7.3.4).
     pub(super) async fn start_workers(&self) {
-        let Some(starter) = self.files().first_workers().lacking() else { return };
+        if !self.files().first_workers().are_lacking() {
+            return;
+        }
         self.lock_workers().await;
-        self.notify(starter);
+        self.world().want_thread(KernelTask::Rescuer);
         let thread = self.until_workers(|workers| workers.take_thread()).await;
         let is_late = self.files().first_workers().begin();
         let is_spare = is_late && self.files().rules().stops_spare_workers;

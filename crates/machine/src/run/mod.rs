@@ -12,7 +12,7 @@ use crate::observe::Observer;
 use crate::outcome::Outcome;
 use crate::program::{Program, Running};
 use crate::setup::{Setup, SetupError};
-use crate::task::{Task, gather, release, worker};
+use crate::task::{Task, gather, release, threads, worker};
 use crate::tasks::{Body, KernelTask};
 use crate::world::World;
 use block::ContextId;
@@ -145,7 +145,9 @@ fn run_kernel_task(what: KernelTask, task: Task) -> Running {
         KernelTask::Flusher(group, _) => Box::pin(flusher::run(task, group)),
         KernelTask::Converter => Box::pin(unwritten::run(task)),
         KernelTask::Finisher => Box::pin(finishing::run(task)),
-        KernelTask::Starter => Box::pin(finishing::start(task)),
+        KernelTask::Starter => Box::pin(threads::start(task)),
+        KernelTask::Worker => Box::pin(threads::work(task)),
+        KernelTask::Manager => Box::pin(threads::manage(task)),
         KernelTask::Rescuer => Box::pin(finishing::rescue(task)),
         KernelTask::Committer => Box::pin(ext4::commit(task)),
         KernelTask::Placer => Box::pin(xfs::place(task)),

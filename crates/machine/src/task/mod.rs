@@ -33,6 +33,7 @@ mod locks;
 mod metadata;
 mod operations;
 mod owners;
+pub(crate) mod threads;
 
 pub use crate::core_set::CoreSet;
 pub use crate::file::{Errno, File, OpenFlags, Transfer};

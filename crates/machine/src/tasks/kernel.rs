@@ -24,6 +24,10 @@ pub(crate) enum KernelTask {
     Finisher,
     /// It starts kernel threads that others ask for.
     Starter,
+    /// A thread for those that have something to do at times.
+    Worker,
+    /// It has one more of these started.
+    Manager,
     /// It is there for the workers that finish when memory lacks, and never has anything to do.
     Rescuer,
     /// It commits transactions of ext4.
@@ -45,6 +49,12 @@ impl KernelTask {
         TaskSpec { ioprio, ..TaskSpec::kernel_task(&self.comm(disk, cores)) }
     }
 
+    /// Whether the threads of one pool do what such tasks have to do, each for whoever comes.
+    pub fn is_in_pool(self) -> bool {
+        use KernelTask::{Converter, Flusher, Pusher, Unbound};
+        matches!(self, Unbound | Flusher(..) | Converter | Pusher)
+    }
+
     /// As `comm` says, with the number of the pool of workers (observed on 6.12).
     fn comm(self, disk: &str, cores: u16) -> String {
         // Each core has four pools of its own; those of no core come behind them.
@@ -52,7 +62,9 @@ impl KernelTask {
         match self {
             // kblockd's worker of the first core, of high priority; recordings of 4.19 have it too.
             KernelTask::Queue => "kworker/0:1H".to_string(),
-            KernelTask::Unbound => format!("kworker/u{unbound}:0"),
+            KernelTask::Unbound | KernelTask::Worker | KernelTask::Manager => {
+                format!("kworker/u{unbound}:0")
+            }
             KernelTask::Flusher(_, number) => format!("kworker/u{unbound}:{number}"),
             KernelTask::Converter | KernelTask::Pusher => format!("kworker/u{unbound}:1"),
             KernelTask::Releaser | KernelTask::Finisher | KernelTask::Inactivator => {

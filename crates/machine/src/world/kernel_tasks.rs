@@ -21,6 +21,7 @@ impl World {
         if flushes_root || self.statistics_due.is_some() {
             self.unbound = Some(self.spawn_kernel_task(KernelTask::Unbound));
         }
+        self.begin_pool();
         let Some(format) = self.storage.format() else { return };
         let mut tasks = match format {
             Format::Ext4 => self.spawn_tasks_of_ext4(),
@@ -30,8 +31,8 @@ impl World {
         self.storage.files().set_converter(converter);
         tasks.push(converter);
         if self.storage.files().rules().starts_direct_workers {
-            let starter = self.spawn_kernel_task(KernelTask::Starter);
-            self.storage.files().first_workers().set_starter(starter);
+            self.starter();
+            self.storage.files().first_workers().are_started();
         }
         let Some(path) = cgroup_of_journal.filter(|path| !path.is_empty()) else { return };
         let cgroup = self.define_cgroup(path, None);

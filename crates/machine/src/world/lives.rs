@@ -35,6 +35,9 @@ impl World {
     /// Creates a task of the kernel's own.
     pub fn spawn_kernel_task(&mut self, what: KernelTask) -> ContextId {
         let context = self.spawn(what.spec(self.disk.name(), self.cpus.count()));
+        if what.is_in_pool() {
+            self.cpus.join_pool(context);
+        }
         self.give_body(context, Body::Kernel(what));
         context
     }

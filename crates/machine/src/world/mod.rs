@@ -21,6 +21,7 @@ mod owners;
 mod paying;
 mod statistics;
 mod telling;
+mod threads;
 mod ticks;
 mod watching;
 
@@ -32,11 +33,12 @@ use crate::jobs::JobState;
 use crate::observe::Mark;
 use crate::preparation::Preparation;
 use crate::storage::Storage;
-use crate::tasks::{Body, Cgroups, Tasks, Wait};
+use crate::tasks::{Body, Cgroups, KernelTask, Tasks, Wait};
 use base::{Duration, Instant};
 use block::{Bio, ContextId, Event, Segments, Shape};
 use guest::Profile;
 use std::any::Any;
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -72,6 +74,11 @@ pub(crate) struct World {
     kernel_timers: Vec<Instant>,
     /// The worker that is bound to no core, where the boot leaves it something to do.
     unbound: Option<ContextId>,
+    /// The task that starts threads of the kernel, and what it is to start.
+    starter: Option<ContextId>,
+    wanted_threads: VecDeque<KernelTask>,
+    /// The thread of the pool of workers that was started last, until it is woken.
+    started_worker: Option<ContextId>,
     /// The tick at which it gathers statistics of control groups at the earliest, if ever.
     statistics_due: Option<u64>,
     /// The block layer's timer has come and waits for its interrupt.
@@ -149,6 +156,9 @@ impl World {
             will_check: false,
             kernel_timers: Vec::new(),
             unbound: None,
+            starter: None,
+            wanted_threads: VecDeque::new(),
+            started_worker: None,
             statistics_due: None,
             timer_raised: false,
             timer_came: Instant::FAR_FUTURE,
@@ -326,7 +336,8 @@ impl World {
     pub fn block(&mut self, context: ContextId) {
         self.note_sleep_of_finisher(context);
         self.tell_blocking(context);
-        self.cpus.block(&mut self.clock, context);
+        let rests = self.tasks.wait(context) == Wait::Notification;
+        self.cpus.block(&mut self.clock, context, rests);
     }
 
     /// The time of an alarm has come, or that of a tick shortly before.

@@ -139,7 +139,7 @@ impl Shell {
         if !is_known {
             self.known.push(name.to_string());
         }
-        let ShellHabits { files, directories, looks, own_files } = self.habits;
+        let ShellHabits { files, directories, looks, is_disturbed, own_files } = self.habits;
         let own = program.own_files(&own_files);
         if is_first {
             return task.look_for_files(own).await;
@@ -147,5 +147,8 @@ impl Shell {
         let directories = if is_known { directories } else { 0 };
         task.look_for_files(files - directories + own).await;
         task.look_at_clock(looks).await;
+        if is_disturbed {
+            task.be_disturbed().await;
+        }
     }
 }

@@ -57,7 +57,9 @@ impl Cpus {
         self.cores[core].in_interrupt = false;
         let suspended = self.cores[core].suspended.take();
         let task = self.cores[core].owner?;
-        let left = suspended.filter(|_| !self.is_to_leave(task));
+        // Who looks at the clock sees that time has passed.
+        let goes_on = !self.is_to_leave(task) && self.of(task).looks_until.is_none();
+        let left = suspended.filter(|_| goes_on);
         if left.is_none() {
             self.make_ready(task);
         }

@@ -122,6 +122,8 @@ struct Computing {
     is_ready: bool,
     /// Computing that is not done.
     debt: Duration,
+    /// It computes until then at the latest, whoever has had its core meanwhile.
+    looks_until: Option<Instant>,
     /// How much it has had of its core, for who goes first.
     served: Duration,
     /// How much of the next piece of block-layer work is paid for.
@@ -335,6 +337,7 @@ impl Computing {
             is_urgent: false,
             is_ready: false,
             debt: Duration::ZERO,
+            looks_until: None,
             served: Duration::ZERO,
             paid: Paid::Nothing,
             spins: false,

@@ -80,9 +80,20 @@ impl Cpus {
         !self.debt(context).is_zero()
     }
 
+    /// A task begins to compute until it sees on the clock that this time has come.
+    pub fn look_until(&mut self, clock: &Clock, context: ContextId, until: Instant) {
+        self.of_mut(context).looks_until = Some(until);
+        self.owe(context, until.saturating_since(clock.now()));
+    }
+
     /// As much of what a task owes as its core can be charged with now, if it owes anything.
-    pub fn payable(&self, clock: &Clock, context: ContextId) -> Option<Duration> {
+    pub fn payable(&mut self, clock: &Clock, context: ContextId) -> Option<Duration> {
         let core = usize::from(self.core_of(context));
+        let computing = self.of_mut(context);
+        if let Some(until) = computing.looks_until {
+            computing.debt = computing.debt.min(until.saturating_since(clock.now()));
+            computing.looks_until = Some(until).filter(|_| !computing.debt.is_zero());
+        }
         let debt = self.debt(context);
         (!debt.is_zero()).then(|| debt.min(self.longest_charge(clock, core)))
     }

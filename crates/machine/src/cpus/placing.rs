@@ -101,9 +101,9 @@ impl Cpus {
     }
 
     /// The task that runs is to leave its core for a moment.
-    pub fn disturb(&mut self, context: ContextId) {
+    pub fn disturb(&mut self, clock: &Clock, context: ContextId) {
         if let RunQueue::Stepped(queue) = &mut self.run_queue {
-            queue.disturb();
+            queue.disturb(clock.ticked());
         }
         self.make_ready(context);
     }

@@ -69,9 +69,12 @@ impl Stepped {
         either!(self, queue => queue.put_back());
     }
 
-    /// The running task is to be stopped for a moment; who is first then goes on.
-    pub fn disturb(&mut self) {
-        either!(self, queue => queue.disturb());
+    /// The running task puts work off, which a thread does as soon as it has the core.
+    pub fn disturb(&mut self, now: Instant) {
+        match self {
+            Stepped::Fair(queue) => queue.disturb(),
+            Stepped::Deadlines(queue) => queue.disturb(now),
+        }
     }
 
     /// Gives the core to whoever is first.

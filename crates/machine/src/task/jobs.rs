@@ -67,5 +67,9 @@ impl Task {
     pub(crate) async fn exec(&self) {
         self.compute(self.costs().exec).await;
         self.world().note_exec(self.id());
+        let is_disturbed = self.world().guest().habits.shell.is_disturbed;
+        if is_disturbed {
+            self.be_disturbed().await;
+        }
     }
 }

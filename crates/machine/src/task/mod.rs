@@ -150,6 +150,20 @@ impl Task {
         }
     }
 
+    /// Looks at the clock until so much time has passed, whoever has the core meanwhile.
+    pub async fn look_for_as_long_as(&self, time: Duration) {
+        let mut is_done = time.is_zero();
+        poll_fn(|_| {
+            if is_done {
+                return Poll::Ready(());
+            }
+            is_done = true;
+            self.world().look_for_as_long_as(self.id, time);
+            Poll::Pending
+        })
+        .await;
+    }
+
     async fn occupy_core(&self, time: Duration) {
         let mut is_done = false;
         poll_fn(|_| {
@@ -171,7 +185,7 @@ impl Task {
                 return Poll::Ready(());
             }
             is_done = true;
-            world.cpus().disturb(self.id);
+            world.disturb(self.id);
             Poll::Pending
         })
         .await;

@@ -70,6 +70,12 @@ impl World {
         self.charge(context, Pays::Debt, time)
     }
 
+    /// A task looks at the clock until so much time has passed.
+    pub fn look_for_as_long_as(&mut self, context: ContextId, time: Duration) {
+        let until = self.clock.now() + time;
+        self.cpus.look_until(&self.clock, context, until);
+    }
+
     /// Whether a task in the kernel that looks for that leaves its core to others.
     pub fn gives_way(&mut self, context: ContextId) -> bool {
         self.cpus.gives_way(&self.clock, context)

@@ -20,6 +20,11 @@ impl World {
         self.cpus.begin_pool(manager, threads);
     }
 
+    /// The running task puts work off.
+    pub fn disturb(&mut self, context: ContextId) {
+        self.cpus.disturb(&self.clock, context);
+    }
+
     /// The task that starts threads.
     pub fn starter(&mut self) -> ContextId {
         if let Some(starter) = self.starter {

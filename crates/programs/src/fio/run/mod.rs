@@ -388,7 +388,7 @@ async fn look_at_disks(task: &Task, jobs: &[Job]) {
 /// fio measures its clock when it has read its jobs; then it asks for its files, and so reads the
 /// directory.
 async fn begin(task: &Task, jobs: &[Job], habits: &FioHabits) {
-    task.compute(task.costs().launch).await;
+    task.look_for_as_long_as(task.costs().launch).await;
     let (count, eights) = (jobs.len() as u32, (jobs.len() as u32).saturating_sub(1) / 8);
     let FioHabits { memory_per_process, memory_per_eight_processes, .. } = *habits;
     task.use_memory(memory_per_process * count + memory_per_eight_processes * eights);
@@ -411,11 +411,10 @@ async fn begin(task: &Task, jobs: &[Job], habits: &FioHabits) {
 }
 
 /// The main process looks whether somebody has asked for its figures, in a file. The kernel then
-/// does work it has put off before the process goes on. Its thread no longer stops the process when
-/// it has run alone, which it has after so many processes have ended.
+/// has work it has put off done.
 async fn look_for_orders(task: &Task, crew: &Crew) {
     task.look_for_files(1).await;
-    if crew.ended() < crew.habits.disturbed_until {
+    if crew.habits.main_is_disturbed {
         task.be_disturbed().await;
     }
 }

@@ -106,6 +106,55 @@ fn what_strangers_made_up_is_found_first() {
     assert!(missed.is_empty(), "{missed:#?}");
 }
 
+/// What all lines such as `# not = "idling"` say.
+fn all_said<'a>(text: &'a str, key: &str) -> Vec<&'a str> {
+    let start = format!("# {key} = \"");
+    let ends = |line: &'a str| line.strip_prefix(&start)?.strip_suffix('"');
+    text.lines().filter_map(ends).collect()
+}
+
+#[test]
+fn what_is_not_so_is_not_said() {
+    let files = [some_below("fidelity/composed"), some_below("fidelity/healthy")].concat();
+    let wrong = wrong(&files, |path| {
+        let (plan, text) = plan_of(path);
+        let (says, not) = (all_said(&text, "says"), all_said(&text, "not"));
+        if says.is_empty() && not.is_empty() {
+            return None;
+        }
+        let found = row_called(&plan, &label_of(&plan.rows[0].spec, &[]), 0).findings;
+        let line = |it: &Finding| format!("{} of {}: {}", it.name, it.victim, it.title);
+        let lines: Vec<String> = found.iter().map(line).collect();
+        let is_said = |it: &&&str| lines.iter().any(|line| line.contains(**it));
+        let missing = says.iter().filter(|it| !is_said(it));
+        let wrong: Vec<_> = missing.chain(not.iter().filter(is_said)).collect();
+        (!wrong.is_empty()).then(|| format!("{wrong:?} in {lines:#?}"))
+    });
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn who_calls_without_a_pause_is_told_that_the_device_could_serve_more() {
+    let titles = |more: &str| {
+        let text = format!(
+            r#"
+            model = "nvme-980pro"
+            schedulers = ["none"]
+            seeds = 1
+            [[job]]
+            name = "db"
+            run = "fio --name=db --direct=1 --rw=randread --bs=4k --size=1g --number_ios=500 {more}"
+            "#
+        );
+        let plan = Plan::new(Experiment::parse("alone", &text).unwrap()).unwrap();
+        let found = explain_row(&plan, &plan.rows[0], Options::default()).unwrap().findings;
+        found.into_iter().map(|it| it.title).collect::<Vec<_>>()
+    };
+    let is_told = |more| titles(more).iter().any(|it| it.contains("one read under way at a time"));
+    assert!(is_told(""));
+    assert!(!is_told("--thinktime=1ms") && !is_told("--rate_iops=2000"));
+}
+
 #[test]
 fn a_setting_costs_what_its_default_spares() {
     let path = below("fidelity/composed").into_iter().find(|it| it.ends_with("long-turns.toml"));

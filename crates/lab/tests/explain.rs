@@ -1,7 +1,7 @@
 //! `explain` finds what is wrong, and nothing where nothing is.
 
 use base::{Duration, Instant};
-use block::{CommitPhase, ContextId, Syscall};
+use block::{CommitPhase, ContextId, Stage, Syscall};
 use insight::{Call, Layer, Segment};
 use lab::Experiment;
 use lab::explain::account::Account;
@@ -104,6 +104,67 @@ fn what_strangers_made_up_is_found_first() {
         (first != (said(&text, "cause"), said(&text, "victim"))).then(|| format!("{first:?}"))
     });
     assert!(missed.is_empty(), "{missed:#?}");
+}
+
+/// What all lines such as `# not = "idling"` say.
+fn all_said<'a>(text: &'a str, key: &str) -> Vec<&'a str> {
+    let start = format!("# {key} = \"");
+    let ends = |line: &'a str| line.strip_prefix(&start)?.strip_suffix('"');
+    text.lines().filter_map(ends).collect()
+}
+
+#[test]
+fn what_is_not_so_is_not_said() {
+    let files = [some_below("fidelity/composed"), some_below("fidelity/healthy")].concat();
+    let wrong = wrong(&files, |path| {
+        let (plan, text) = plan_of(path);
+        let (says, not) = (all_said(&text, "says"), all_said(&text, "not"));
+        if says.is_empty() && not.is_empty() {
+            return None;
+        }
+        let found = row_called(&plan, &label_of(&plan.rows[0].spec, &[]), 0).findings;
+        let line = |it: &Finding| format!("{} of {}: {}", it.name, it.victim, it.title);
+        let lines: Vec<String> = found.iter().map(line).collect();
+        let is_said = |it: &&&str| lines.iter().any(|line| line.contains(**it));
+        let missing = says.iter().filter(|it| !is_said(it));
+        let wrong: Vec<_> = missing.chain(not.iter().filter(is_said)).collect();
+        (!wrong.is_empty()).then(|| format!("{wrong:?} in {lines:#?}"))
+    });
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn who_calls_without_a_pause_is_told_that_the_device_could_serve_more() {
+    let titles = |more: &str| {
+        let text = format!(
+            r#"
+            model = "nvme-980pro"
+            schedulers = ["none"]
+            seeds = 1
+            [[job]]
+            name = "db"
+            run = "fio --name=db --direct=1 --rw=randread --bs=4k --size=1g --number_ios=500 {more}"
+            "#
+        );
+        let plan = Plan::new(Experiment::parse("alone", &text).unwrap()).unwrap();
+        let found = explain_row(&plan, &plan.rows[0], Options::default()).unwrap().findings;
+        found.into_iter().map(|it| it.title).collect::<Vec<_>>()
+    };
+    let is_told = |more| titles(more).iter().any(|it| it.contains("one read under way at a time"));
+    assert!(is_told(""));
+    assert!(!is_told("--thinktime=1ms") && !is_told("--rate_iops=2000"));
+}
+
+#[test]
+fn a_setting_costs_what_its_default_spares() {
+    let path = below("fidelity/composed").into_iter().find(|it| it.ends_with("long-turns.toml"));
+    let (plan, _) = plan_of(&path.unwrap());
+    let explained = explain_row(&plan, &plan.rows[0], asked(&plan, 1)).unwrap();
+    let setting = explained.findings.iter().find(|it| it.is_setting()).unwrap();
+    let times = setting.remedies[0].gain.as_ref().unwrap().times[0];
+    let spared = 1.0 - 1.0 / times;
+    assert!(times > 2.0 && setting.share <= spared, "{} of {spared}", setting.share);
+    assert!(setting.share > 0.8 * spared, "{} of {spared}", setting.share);
 }
 
 const TWO_SECTIONS: &str = r#"
@@ -259,10 +320,76 @@ fn a_call_that_takes_very_long_makes_a_percentile_no_worse() {
     assert!((of(Layer::Tag).alike - 0.99).abs() < 1e-9, "{}", of(Layer::Tag).alike);
 }
 
+/// A call that waits in the drive behind two tasks of one job, each for as many milliseconds.
+fn shared_call(millis: u64, is_beside_sync: bool) -> Call {
+    let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+    let piece = |behind, from, to, is_beside_sync| Segment {
+        behind: Some(ContextId(behind)),
+        is_beside_sync,
+        ..segment(Layer::Shared, at(from), at(to))
+    };
+    let path = vec![piece(2, 0, millis, false), piece(3, millis, 2 * millis, is_beside_sync)];
+    call(path, at(2 * millis))
+}
+
+fn job_of(task: ContextId) -> String {
+    if task == ContextId(1) { "db" } else { "flood" }.to_string()
+}
+
+#[test]
+fn what_several_tasks_of_a_job_cost_one_call_is_added_up() {
+    let mut account = Account::new(0);
+    [5, 7, 6].into_iter().for_each(|millis| account.add(shared_call(millis, false)));
+    let callers = account.finish(job_of);
+    let slowest = &callers[0].parts_of_slowest;
+    let longest: Vec<_> = slowest.iter().map(|parts| (parts.len(), parts[0].longest)).collect();
+    assert_eq!(longest, [14, 12, 10].map(|millis| (1, Duration::from_millis(millis))));
+}
+
+#[test]
+fn of_a_wait_behind_writeback_only_what_is_beside_a_sync_is_the_syncs() {
+    let mut account = Account::new(0);
+    account.add(shared_call(5, false));
+    account.add(shared_call(7, true));
+    let callers = account.finish(job_of);
+    let beside = callers[0].while_others_sync();
+    let [part] = beside.parts.as_slice() else { panic!("{:?}", beside.parts) };
+    let seven = Duration::from_millis(7);
+    assert_eq!((part.time, part.longest, part.calls), (seven, seven, 1));
+    assert_eq!((part.first, beside.total), (Instant::ZERO + seven, callers[0].total));
+}
+
+#[test]
+fn a_request_is_passed_over_while_the_drive_lets_it_wait_and_not_while_it_flushes() {
+    let passed_over = |stages: [Option<Stage>; 3]| {
+        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        let piece = |layer, number: u64, stage| Segment {
+            stage,
+            ..segment(layer, at(100 * number), at(100 * number + 100))
+        };
+        let [one, two, three] = stages;
+        let path = vec![
+            piece(Layer::Shared, 0, one),
+            piece(Layer::Device, 1, two),
+            piece(Layer::Shared, 2, three),
+        ];
+        let mut account = Account::new(0);
+        account.add(call(path, at(300)));
+        let parts = &account.finish(job_of)[0].parts;
+        parts.iter().map(|it| it.passed_over.as_millis()).max().unwrap()
+    };
+    let (queue, flush) = (Some(Stage::Queue), Some(Stage::BehindFlush));
+    assert_eq!(passed_over([queue, queue, queue]), 300);
+    assert_eq!(passed_over([queue, flush, queue]), 100);
+    assert_eq!(passed_over([queue, queue, Some(Stage::Seek)]), 200);
+    assert_eq!(passed_over([flush; 3]), 0);
+    assert_eq!(passed_over([None; 3]), 300);
+}
+
 fn segment(layer: Layer, from: Instant, to: Instant) -> Segment {
-    let (who, is_read, is_locked) = (ContextId(1), true, false);
+    let (who, is_read, is_locked, is_beside_sync) = (ContextId(1), true, false, false);
     let (behind, commit, stage) = (None, None, None);
-    Segment { from, to, who, layer, behind, is_read, is_locked, commit, stage }
+    Segment { from, to, who, layer, behind, is_read, is_locked, is_beside_sync, commit, stage }
 }
 
 fn call(path: Vec<Segment>, ended: Instant) -> Call {

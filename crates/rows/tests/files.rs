@@ -108,6 +108,7 @@ fn a_call_has_its_layers_and_a_file_appears_when_it_is_complete() {
     let piece = |from, to, layer, behind: Option<u32>| Segment {
         is_read: false,
         is_locked: false,
+        is_beside_sync: false,
         from: at(from),
         to: at(to),
         who: ContextId(7),

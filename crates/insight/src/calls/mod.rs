@@ -7,6 +7,7 @@ mod bios;
 mod holders;
 mod path;
 mod queue;
+mod syncs;
 mod tasks;
 
 pub use path::Segment;
@@ -17,6 +18,7 @@ use block::{Action, Committed, ContextId, Event, PagesWhy, SleepsFor, Syscall};
 use machine::{Observer, TaskInfo};
 use path::Walk;
 use std::collections::{BTreeMap, VecDeque};
+use syncs::Syncs;
 use tasks::{Doing, History, Woken};
 
 /// What is old is forgotten after so many events.
@@ -60,6 +62,8 @@ pub struct Calls<F> {
     /// The bio that was done last: of all, and of each operation that is under way.
     last_done: Option<u64>,
     of_operation: BTreeMap<(ContextId, u64), u64>,
+    /// When calls of sync and fsync were under way.
+    syncs: Syncs,
     /// When calls that are not over were entered.
     open: BTreeMap<(ContextId, u64), Instant>,
     /// Tasks that sleep because writeback is throttled.
@@ -84,6 +88,7 @@ impl<F: FnMut(Call)> Calls<F> {
             bios: Bios::new(depth),
             last_done: None,
             of_operation: BTreeMap::new(),
+            syncs: Syncs::default(),
             open: BTreeMap::new(),
             throttled: Vec::new(),
             beggars: Vec::new(),
@@ -151,12 +156,12 @@ impl<F: FnMut(Call)> Calls<F> {
         }
     }
 
-    fn ends(&mut self, event: &Event, call: Syscall, [entered, submitted]: [Instant; 2]) {
+    fn ends(&mut self, event: &Event, syscall: Syscall, [entered, submitted]: [Instant; 2]) {
         let (task, token, ended) = (event.context, event.token, event.at);
         self.open.remove(&(task, token));
         let bio = self.of_operation.remove(&(task, token)).and_then(|it| self.bios.get(it));
-        let mut walk = Walk::new(&self.histories, &self.bios);
-        match bio.filter(|it| is_asynchronous(call) && it.done >= submitted) {
+        let mut walk = Walk::new(&self.histories, &self.bios, &self.syncs, task);
+        match bio.filter(|it| is_asynchronous(syscall) && it.done >= submitted) {
             Some(bio) => {
                 let done = bio.done.min(ended);
                 walk.task(task, entered, submitted);
@@ -170,8 +175,21 @@ impl<F: FnMut(Call)> Calls<F> {
         let commits = self.commits.iter().filter(is_met).map(|it| it.1.clone()).collect();
         let is_unfinished = matches!(event.action, Action::SyscallUnfinished { .. });
         let pages = self.pages.remove(&task).unwrap_or_default();
-        let call = Call { task, call, token, entered, ended, is_unfinished, path, commits, pages };
+        let call = Call {
+            task,
+            call: syscall,
+            token,
+            entered,
+            ended,
+            is_unfinished,
+            path,
+            commits,
+            pages,
+        };
         (self.sink)(call);
+        if syscall == Syscall::Sync {
+            self.syncs.ends(ended, self.bios.queue.owner(task));
+        }
     }
 
     fn tidy(&mut self, now: Instant) {
@@ -181,6 +199,7 @@ impl<F: FnMut(Call)> Calls<F> {
         let before = std::mem::replace(&mut self.horizon, oldest).min(oldest);
         self.histories.iter_mut().for_each(|it| it.forget(before));
         self.bios.forget(before);
+        self.syncs.forget(before);
         // The last one of these may have been under way then.
         while self.commits.get(1).is_some_and(|(at, _)| *at < before) {
             self.commits.pop_front();
@@ -219,7 +238,11 @@ impl<F: FnMut(Call)> Observer for Calls<F> {
             }
             Action::InCommit(commit) => self.commits.push_back((event.at, (**commit).clone())),
             Action::Preempted => self.history(event.context).turn(event.at, None, Doing::Waits),
-            Action::SyscallEnter(_) => {
+            Action::SyscallEnter(call) => {
+                if *call == Syscall::Sync {
+                    let owner = self.bios.queue.owner(event.context);
+                    self.syncs.begins(event.at, owner);
+                }
                 self.pages.remove(&event.context);
                 self.open.insert((event.context, event.token), event.at);
             }

@@ -6,6 +6,8 @@
 //! a gap, and one instant belongs to one piece.
 
 use super::bios::{Bios, DoneBio, Way};
+use super::queue::Owner;
+use super::syncs::Syncs;
 use super::tasks::{Doing, History, While, Woken};
 use crate::layer::Layer;
 use base::{Duration, Instant};
@@ -31,6 +33,8 @@ pub struct Segment {
     pub is_read: bool,
     /// Whoever calls waits for a lock that somebody else holds meanwhile.
     pub is_locked: bool,
+    /// Somebody else's sync is under way meanwhile.
+    pub is_beside_sync: bool,
     /// The phase of the commit that is waited for, if one is.
     pub commit: Option<CommitPhase>,
     /// What the device did for the request that it had, if its model says so.
@@ -50,6 +54,10 @@ pub struct Walk<'a> {
     pub tasks: &'a [History],
     /// What bios did.
     pub bios: &'a Bios,
+    /// When others than whoever calls had syncs under way.
+    syncs: &'a Syncs,
+    /// Who calls.
+    own: Owner,
     /// The tasks that are followed at the moment.
     followed: Vec<ContextId>,
     /// What is added now is the time of a request that reads.
@@ -66,11 +74,18 @@ pub struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// A walk through these.
-    pub fn new(tasks: &'a [History], bios: &'a Bios) -> Walk<'a> {
+    /// A walk through these, for a call of this one.
+    pub fn new(
+        tasks: &'a [History],
+        bios: &'a Bios,
+        syncs: &'a Syncs,
+        caller: ContextId,
+    ) -> Walk<'a> {
         Walk {
             tasks,
             bios,
+            syncs,
+            own: bios.queue.owner(caller),
             followed: Vec::new(),
             reads: false,
             locked: false,
@@ -243,10 +258,29 @@ impl<'a> Walk<'a> {
             return;
         }
         let Walk { reads: is_read, locked: is_locked, commit, stage, .. } = *self;
-        let piece = Segment { from, to, who, layer, behind, is_read, is_locked, commit, stage };
+        let mut at = from;
+        for (to, is_beside_sync) in self.syncs.of_others(self.own, from, to) {
+            let from = std::mem::replace(&mut at, to);
+            let piece = Segment {
+                from,
+                to,
+                who,
+                layer,
+                behind,
+                is_read,
+                is_locked,
+                is_beside_sync,
+                commit,
+                stage,
+            };
+            self.push(piece);
+        }
+    }
+
+    fn push(&mut self, piece: Segment) {
         match self.path.last_mut() {
             Some(last) if *last == (Segment { to: last.to, from: last.from, ..piece }) => {
-                last.to = to;
+                last.to = piece.to;
             }
             _ => self.path.push(piece),
         }

@@ -53,6 +53,9 @@ pub struct Caller {
     /// The slowest calls, the slowest first.
     #[serde(skip)]
     pub slowest: Vec<Call>,
+    /// The parts of each of these.
+    #[serde(skip)]
+    pub parts_of_slowest: Vec<Vec<Part>>,
     /// How the whole time of calls is spread, and that in each layer.
     #[serde(skip)]
     pub by_layer: BTreeMap<Option<Layer>, Distribution>,
@@ -100,6 +103,15 @@ pub struct Part {
     /// Of that, while whoever calls waits for a lock.
     #[serde(skip)]
     pub locked: Duration,
+    /// Of that, while somebody else's sync is under way.
+    #[serde(skip)]
+    beside_sync: Option<Portion>,
+    /// Of that, while a commit is waited for, by its phases.
+    #[serde(skip)]
+    pub commit: BTreeMap<CommitPhase, Duration>,
+    /// The longest that the drive had a request and served others, as far as it says.
+    #[serde(skip)]
+    pub passed_over: Duration,
     /// Of that, what the device did meanwhile, if its model says so.
     #[serde(
         rename = "stages_ns",
@@ -121,6 +133,38 @@ pub struct Part {
     /// And for how long it was then.
     #[serde(skip)]
     pub first_for: Duration,
+}
+
+/// What is of a part while something holds.
+#[derive(Clone, Copy, Debug)]
+struct Portion {
+    time: Duration,
+    calls: u64,
+    longest: Duration,
+    first: Instant,
+    first_for: Duration,
+}
+
+impl Portion {
+    /// A piece of a call, and what there was before.
+    fn with_piece(before: Option<Portion>, it: &Segment) -> Portion {
+        let (first, first_for) = (it.from, it.length());
+        let time = Duration::ZERO;
+        let before = before.unwrap_or(Portion { time, calls: 1, longest: time, first, first_for });
+        let time = before.time + it.length();
+        Portion { time, longest: time, ..before }
+    }
+
+    /// That of several calls.
+    fn and(self, other: Portion) -> Portion {
+        let earlier = if self.first <= other.first { self } else { other };
+        Portion {
+            time: self.time + other.time,
+            calls: self.calls + other.calls,
+            longest: self.longest.max(other.longest),
+            ..earlier
+        }
+    }
 }
 
 /// A call, as rows of `--events` name it.
@@ -250,7 +294,8 @@ impl Account {
         for ((task, kind), sums) in self.callers {
             jobs.entry((name(task), kind)).or_default().add(sums, &name, self.slowest);
         }
-        let caller = |((job, kind), it): ((String, CallKind), OfJob)| it.into_caller(job, kind);
+        let caller =
+            |((job, kind), it): ((String, CallKind), OfJob)| it.into_caller(job, kind, &name);
         let mut callers: Vec<Caller> = jobs.into_iter().map(caller).collect();
         callers.sort_by_key(|it| std::cmp::Reverse(it.total));
         callers
@@ -270,22 +315,9 @@ fn add_named(
 ) {
     let (who, behind) = (name(who), behind.map(&name));
     let key = (layer, who.clone(), behind.clone());
-    let it = named.entry(key).or_insert(Part {
-        who,
-        behind,
-        time: Duration::ZERO,
-        reading: Duration::ZERO,
-        locked: Duration::ZERO,
-        stages: BTreeMap::new(),
-        calls: 0,
-        alike: 0.0,
-        longest: Duration::ZERO,
-        ..part.clone()
-    });
-    it.time += part.time;
-    it.reading += part.reading;
-    it.locked += part.locked;
-    add_each(&mut it.stages, &part.stages);
+    let new = || Part { who, behind, ..Part::at(layer, part.first, part.first_for) };
+    let it = named.entry(key).or_insert_with(new);
+    it.add(part);
     it.calls += part.calls;
     it.alike += part.alike;
     it.longest = it.longest.max(part.longest);
@@ -316,29 +348,17 @@ fn add_each<K: Copy + Ord>(sums: &mut BTreeMap<K, Duration>, times: &BTreeMap<K,
 
 impl Sums {
     fn add_parts(&mut self, path: &[Segment], took: Duration) {
-        let mut of_call: BTreeMap<Key, OfCall> = BTreeMap::new();
         let mut of_layer: BTreeMap<Layer, Duration> = BTreeMap::new();
         for it in path {
-            let key = (it.layer, it.who, it.behind);
-            let of = of_call.entry(key).or_insert_with(|| OfCall::at(it));
-            of.time += it.length();
-            of.reading += if it.is_read { it.length() } else { Duration::ZERO };
-            of.locked += if it.is_locked { it.length() } else { Duration::ZERO };
-            if let Some(stage) = it.stage {
-                *of.stages.entry(stage).or_default() += it.length();
-            }
             *of_layer.entry(it.layer).or_default() += it.length();
         }
         for (layer, time) in of_layer {
             self.by_layer.entry(Some(layer)).or_default().add(time);
         }
-        for (key, of) in of_call {
+        for (key, of) in parts_of(path) {
             let new = || Part::at(key.0, of.first, of.first_for);
             let part = self.parts.entry(key).or_insert_with(new);
-            part.time += of.time;
-            part.reading += of.reading;
-            part.locked += of.locked;
-            add_each(&mut part.stages, &of.stages);
+            part.add(&of);
             part.calls += 1;
             part.alike += ratio(of.time, took);
             part.longest = part.longest.max(of.time);
@@ -384,6 +404,42 @@ impl Sums {
     }
 }
 
+/// The parts of one call.
+fn parts_of(path: &[Segment]) -> BTreeMap<Key, Part> {
+    let mut parts: BTreeMap<Key, Part> = BTreeMap::new();
+    let key = |it: &Segment| (it.layer, it.who, it.behind);
+    for it in path {
+        let new = || Part::at(it.layer, it.from, it.length());
+        parts.entry(key(it)).or_insert_with(new).add_piece(it);
+    }
+    let is_one = |one: &Segment, next: &Segment| {
+        is_passed_over(one) && is_passed_over(next) && one.who == next.who && one.to == next.from
+    };
+    for wait in path.chunk_by(is_one).filter(|it| is_passed_over(&it[0])) {
+        let long = wait[wait.len() - 1].to.saturating_since(wait[0].from);
+        for it in wait {
+            if let Some(part) = parts.get_mut(&key(it)) {
+                part.passed_over = part.passed_over.max(long);
+            }
+        }
+    }
+    parts
+}
+
+/// The parts of one call, with names.
+fn named_parts_of(call: &Call, name: &impl Fn(ContextId) -> String) -> Vec<Part> {
+    let mut parts = Named::new();
+    parts_of(&call.path).iter().for_each(|part| add_named(&mut parts, part, name));
+    let of_one = |it: Part| Part { longest: it.time, calls: 1, ..it };
+    parts.into_values().map(of_one).collect()
+}
+
+/// Whether the drive has a request and serves others meanwhile, as far as it says what it does.
+fn is_passed_over(it: &Segment) -> bool {
+    let is_in_drive = matches!(it.layer, Layer::Device | Layer::Shared);
+    is_in_drive && it.stage.is_none_or(|it| it == Stage::Queue)
+}
+
 /// The calls of all tasks of a job, with names in place of tasks.
 #[derive(Default)]
 struct OfJob {
@@ -406,8 +462,14 @@ impl OfJob {
         self.sums.join(sums, slowest);
     }
 
-    fn into_caller(self, job: String, kind: CallKind) -> Caller {
+    fn into_caller(
+        self,
+        job: String,
+        kind: CallKind,
+        name: &impl Fn(ContextId) -> String,
+    ) -> Caller {
         let OfJob { tasks, sums, parts, commits, pages } = self;
+        let parts_of_slowest = sums.slowest.iter().map(|it| named_parts_of(it, name)).collect();
         let mut parts: Vec<Part> = parts.into_values().collect();
         parts.sort_by_key(|it| std::cmp::Reverse(it.time));
         for part in &mut parts {
@@ -429,26 +491,9 @@ impl OfJob {
             commits,
             pages,
             slowest: sums.slowest,
+            parts_of_slowest,
             by_layer: sums.by_layer,
         }
-    }
-}
-
-/// A part of one call.
-struct OfCall {
-    time: Duration,
-    reading: Duration,
-    locked: Duration,
-    stages: BTreeMap<Stage, Duration>,
-    first: Instant,
-    first_for: Duration,
-}
-
-impl OfCall {
-    fn at(piece: &Segment) -> OfCall {
-        let (first, first_for) = (piece.from, piece.length());
-        let (zero, stages) = (Duration::ZERO, BTreeMap::new());
-        OfCall { time: zero, reading: zero, locked: zero, stages, first, first_for }
     }
 }
 
@@ -461,12 +506,53 @@ impl Part {
             time: Duration::ZERO,
             reading: Duration::ZERO,
             locked: Duration::ZERO,
+            beside_sync: None,
+            commit: BTreeMap::new(),
+            passed_over: Duration::ZERO,
             stages: BTreeMap::new(),
             calls: 0,
             alike: 0.0,
             longest: Duration::ZERO,
             first,
             first_for,
+        }
+    }
+
+    /// What is of it while somebody else's sync is under way, as a part of its own.
+    fn while_others_sync(&self) -> Option<Part> {
+        let Portion { time, calls, longest, first, first_for } = self.beside_sync?;
+        let alike = self.alike * ratio(time, self.time);
+        Some(Part { time, calls, longest, first, first_for, alike, ..self.clone() })
+    }
+
+    /// Adds the times of another one.
+    fn add(&mut self, other: &Part) {
+        self.time += other.time;
+        self.reading += other.reading;
+        self.locked += other.locked;
+        self.beside_sync = match (self.beside_sync, other.beside_sync) {
+            (Some(one), Some(other)) => Some(one.and(other)),
+            (one, other) => one.or(other),
+        };
+        add_each(&mut self.commit, &other.commit);
+        self.passed_over = self.passed_over.max(other.passed_over);
+        add_each(&mut self.stages, &other.stages);
+    }
+
+    /// Adds a piece of a call.
+    fn add_piece(&mut self, it: &Segment) {
+        let (time, zero) = (it.length(), Duration::ZERO);
+        self.time += time;
+        self.reading += if it.is_read { time } else { zero };
+        self.locked += if it.is_locked { time } else { zero };
+        if it.is_beside_sync {
+            self.beside_sync = Some(Portion::with_piece(self.beside_sync, it));
+        }
+        if let Some(phase) = it.commit {
+            *self.commit.entry(phase).or_default() += time;
+        }
+        if let Some(stage) = it.stage {
+            *self.stages.entry(stage).or_default() += time;
         }
     }
 }
@@ -476,6 +562,25 @@ impl Caller {
     pub fn share(&self, has: impl Fn(&Part) -> bool) -> f64 {
         let time: u64 = self.parts.iter().filter(|it| has(it)).map(|it| it.time.as_nanos()).sum();
         time as f64 / self.total.as_nanos().max(1) as f64
+    }
+
+    /// The same calls with nothing but what they did while somebody else's sync was under way.
+    pub fn while_others_sync(&self) -> Caller {
+        let only = |parts: &Vec<Part>| -> Vec<Part> {
+            let mut parts: Vec<Part> = parts.iter().filter_map(Part::while_others_sync).collect();
+            parts.sort_by_key(|it| std::cmp::Reverse(it.time));
+            parts
+        };
+        Caller {
+            job: self.job.clone(),
+            parts: only(&self.parts),
+            parts_of_slowest: self.parts_of_slowest.iter().map(only).collect(),
+            commits: Commits::default(),
+            pages: Pages::new(),
+            slowest: Vec::new(),
+            by_layer: BTreeMap::new(),
+            ..*self
+        }
     }
 
     /// How many calls are under way at once, on the average.

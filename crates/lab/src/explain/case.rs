@@ -29,7 +29,7 @@ const FEW: u64 = 50;
 /// What somebody sits and waits for is noticed from here on (Miller 1968).
 const NOTICED: Duration = Duration::from_millis(100);
 /// Who has calls under way for this part of the time makes one as soon as another is over.
-const BACK_TO_BACK: f64 = 0.8;
+pub const BACK_TO_BACK: f64 = 0.8;
 /// From this part on it is a cause.
 const CAUSE: f64 = 0.2;
 /// How names of tasks of the kernel begin.
@@ -373,12 +373,7 @@ impl<'a> Case<'a> {
                 self.many(caller.calls, caller.kind.name()),
                 caller.job
             ),
-            format!(
-                "first at {} s; the longest in one {} {}",
-                seconds(worst.first.saturating_since(self.begin()).as_nanos()),
-                self.unit().trim_end_matches('s'),
-                time(worst.longest)
-            ),
+            self.first_and_longest(worst, longest(caller, &parts, &of)),
         ];
         evidence.extend(parts.iter().take(3).map(|it| self.line(it)));
         Some(Finding {
@@ -409,6 +404,13 @@ impl<'a> Case<'a> {
         })
     }
 
+    fn first_and_longest(&self, worst: &Part, longest: Option<Duration>) -> String {
+        let first = seconds(worst.first.saturating_since(self.begin()).as_nanos());
+        let one = self.unit().trim_end_matches('s');
+        let longest = longest.map(|it| format!("; the longest in one {one} {}", time(it)));
+        format!("first at {first} s{}", longest.unwrap_or_default())
+    }
+
     /// What so much of each part has of the figure that was asked for.
     fn of_figure(
         &self,
@@ -418,7 +420,8 @@ impl<'a> Case<'a> {
     ) -> Option<OfFigure> {
         let Makes { name, value } = self.makes?.clone();
         let calls: f64 = parts.iter().map(|it| it.alike * ratio(of(it), it.time)).sum();
-        Some(OfFigure { name, value, share: calls / caller.calls.max(1) as f64 })
+        let share = calls / caller.calls.max(1) as f64;
+        Some(OfFigure { name, value, share, counts: share })
     }
 
     /// Whether what somebody loses is less than a tenth of the time that passes, and nobody asked
@@ -573,6 +576,16 @@ impl<'a> Case<'a> {
     pub fn fair_schedulers(&self) -> Vec<Remedy> {
         self.other_schedulers(&["bfq", "cfq"])
     }
+}
+
+/// The most of a finding in one call: in one of the slowest, which are known to the nanosecond, or
+/// of one part in another. Nothing if none of these is known.
+fn longest(caller: &Caller, parts: &[&Part], of: impl Fn(&Part) -> Duration) -> Option<Duration> {
+    let sum = |it: &Vec<Part>| it.iter().map(&of).fold(Duration::ZERO, |sum, it| sum + it);
+    let slowest = caller.parts_of_slowest.iter().map(sum);
+    // Of a part that counts by half nobody knows how much of its longest counts.
+    let whole = parts.iter().filter(|it| of(it) == it.time).map(|it| it.longest);
+    slowest.chain(whole).max().filter(|it| !it.is_zero())
 }
 
 /// Whether time is spent waiting until the device gets a request.

@@ -83,6 +83,9 @@ pub struct OfFigure {
     pub value: Option<Duration>,
     /// The share of a call that makes it so, from 0 to 1.
     pub share: f64,
+    /// The share by which it is ranked.
+    #[serde(skip)]
+    pub counts: f64,
 }
 
 /// A change that may help.
@@ -208,7 +211,7 @@ impl Finding {
         let worth = worth * if is_guess { 0.8 } else { 1.0 };
         let lost = self.of_figure.as_ref().map(|it| {
             // Only the share tells findings about one figure apart.
-            it.share * it.value.map_or(1e9, |it| it.as_nanos() as f64)
+            it.counts * it.value.map_or(1e9, |it| it.as_nanos() as f64)
         });
         let lost = lost.unwrap_or(self.passes.as_nanos() as f64);
         Duration::from_nanos((lost * worth) as u64)

@@ -271,7 +271,8 @@ pub fn leave_out_what_is_said(findings: &mut Vec<Finding>) {
     findings.retain(|it| !(it.is_setting() && is_said(it)));
 }
 
-/// What a setting costs is what its default spares, unless that is about all that can be spared.
+/// What a setting costs is what its default spares. It counts for all of the time where that is
+/// about all that can be spared.
 fn weigh_settings(findings: &mut [Finding]) {
     let gain = |it: &Finding| {
         let gains = it.remedies.iter().filter_map(|it| it.gain.as_ref().map(|it| it.times[0]));
@@ -285,15 +286,15 @@ fn weigh_settings(findings: &mut [Finding]) {
         let better = |(victim, kind, gain): &(String, CallKind, f64)| {
             *victim == it.victim && *kind == it.kind && *gain > 2.0 * own
         };
-        if own < 2.0 || others.iter().any(better) {
-            let part = |all: Duration| {
-                Duration::from_nanos((all.as_nanos() as f64 * (1.0 - 1.0 / own)) as u64)
-            };
-            (it.cost, it.passes) = (part(it.cost), part(it.passes));
-            it.share *= 1.0 - 1.0 / own;
-            if let Some(of_figure) = &mut it.of_figure {
-                of_figure.share *= 1.0 - 1.0 / own;
-            }
+        let spared = 1.0 - 1.0 / own;
+        let part = |all: Duration| Duration::from_nanos((all.as_nanos() as f64 * spared) as u64);
+        it.cost = part(it.cost);
+        it.share *= spared;
+        let counts = if own < 2.0 || others.iter().any(better) { spared } else { 1.0 };
+        it.passes = if counts < 1.0 { part(it.passes) } else { it.passes };
+        if let Some(of_figure) = &mut it.of_figure {
+            of_figure.share *= spared;
+            of_figure.counts *= counts;
         }
     }
 }

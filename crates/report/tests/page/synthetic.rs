@@ -65,6 +65,7 @@ fn call(life: &Life) -> Call {
         behind: None,
         is_read: false,
         is_locked: false,
+        is_beside_sync: false,
         commit: None,
         stage: None,
     };

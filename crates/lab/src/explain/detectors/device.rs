@@ -2,7 +2,7 @@
 
 use super::others::{bully, busiest_other, busiest_writer, moved, write_through};
 use crate::explain::account::{Caller, Part};
-use crate::explain::case::{Case, time, waits};
+use crate::explain::case::{BACK_TO_BACK, Case, time, waits};
 use crate::explain::finding::{Change, Finding, Remedy, Weight};
 use crate::metrics::CallKind;
 use base::Duration;
@@ -215,7 +215,8 @@ fn streams(case: &Case, caller: &Caller) -> Option<Finding> {
     // Who waits little of the time has what it wants, and who comes seldom makes few seeks.
     let other = case.callers.iter().filter(|it| Some(&it.job) == found.culprit.as_ref());
     let others = other.map(|it| it.calls).max().unwrap_or(0);
-    if found.passes * 4 < caller.active || others > SELDOM * caller.calls {
+    let comes_seldom = others > SELDOM * caller.calls || others_come_seldom(case, caller);
+    if found.passes * 4 < caller.active || comes_seldom {
         return None;
     }
     found.title = format!(
@@ -228,6 +229,18 @@ fn streams(case: &Case, caller: &Caller) -> Option<Finding> {
     found.remedies = case.other_schedulers(&["cfq", "bfq", "anticipatory"]);
     found.remedies.extend(case.setting("read_ahead_kb", 1024));
     Some(found)
+}
+
+/// Whether reads of all others are few that wait for the device, beside those of this one.
+fn others_come_seldom(case: &Case, caller: &Caller) -> bool {
+    let served = |it: &Caller| -> u64 {
+        let is_device = |part: &&Part| matches!(part.layer, Layer::Device | Layer::Shared);
+        let own = it.parts.iter().filter(is_device).filter(|part| part.who == it.job);
+        own.map(|part| part.calls).max().unwrap_or(0)
+    };
+    let is_other = |it: &&Caller| it.job != caller.job && it.kind == CallKind::Read;
+    let others: u64 = case.callers.iter().filter(is_other).map(served).sum();
+    others * SELDOM < served(caller)
 }
 
 /// Report 4: whatever the scheduler does, the device has the time.
@@ -250,7 +263,9 @@ fn holds_the_time(case: &Case, caller: &Caller) -> Option<Finding> {
     found.mechanism = "A request is with the device as soon as it is there, so there is nothing \
         to choose from. Only a faster device, fewer or other requests make it shorter.";
     let takes_more = case.depth() > 1 && !case.turns();
-    let is_alone = takes_more && case.mean_depth() < ALONE && caller.at_once() < TWO;
+    // Who pauses between calls is as fast as it wants to be.
+    let makes_the_next = (BACK_TO_BACK..TWO).contains(&caller.at_once());
+    let is_alone = takes_more && case.mean_depth() < ALONE && makes_the_next;
     if is_alone && case.row().is_some() && caller.calls > FEW {
         say_one_at_a_time(case, caller, &mut found);
     }
@@ -264,8 +279,8 @@ fn say_one_at_a_time(case: &Case, caller: &Caller, found: &mut Finding) {
         "{} has one {kind} under way at a time, and the device could serve more",
         caller.job
     );
-    found.mechanism = "Each call waits until the one before is done, and the device never has two. \
-        With several under way, or longer ones, it moves more in the same time.";
+    found.mechanism = "Each call waits until the one before is done, and the device hardly ever \
+        has two. With several under way, or longer ones, it moves more in the same time.";
     found.remedies.push(Remedy::told(
         "several calls at once: threads, or a queue (iodepth=8 with libaio or io_uring)",
     ));
@@ -279,14 +294,18 @@ fn say_one_at_a_time(case: &Case, caller: &Caller, found: &mut Finding) {
 /// A request is with the device for very long while others are served.
 fn starved(case: &Case, caller: &Caller) -> Option<Finding> {
     let is_device = |layer| matches!(layer, Layer::Device | Layer::Shared);
-    let is_about = |it: &Part| is_device(it.layer) && it.longest >= STARVES;
+    let is_about = |it: &Part| is_device(it.layer) && it.passed_over >= STARVES;
     if case.depth() < 2 || case.mean_depth() < 2000 {
         return None;
     }
     let mut found = case.finding("starved-in-the-drive", caller, is_about)?;
     found.weight = Weight::Cause;
-    let longest = caller.parts.iter().filter(|it| is_about(it)).map(|it| it.longest).max()?;
-    found.title = format!("a request of {} is with the drive for {}", caller.job, time(longest));
+    let worst = caller.parts.iter().filter(|it| is_about(it)).max_by_key(|it| it.passed_over)?;
+    let long = time(worst.passed_over);
+    found.title = format!("a request of {} waits for its turn in the drive for {long}", worst.who);
+    if worst.who != caller.job {
+        found.title.push_str(&format!(", and {} waits for it", caller.job));
+    }
     found.culprit = busiest_other(case, caller);
     found.mechanism = "The drive has several commands and takes those that lie near. What lies far \
         waits until nothing is nearer, and no scheduler can change that any more.";

@@ -160,11 +160,16 @@ fn no_request(case: &Case, caller: &Caller) -> Option<Finding> {
     let others = bully(case, caller);
     let number = case.value("nr_requests");
     // Who fills the queue alone waits for itself, and with few requests for what is set.
-    if others.is_none() && number.is_none_or(|it| it >= FEW_REQUESTS) {
+    let who = caller.parts.iter().find(|it| is_about(it))?.who.clone();
+    let is_alone = others.is_none() || fills_it_itself(case, caller);
+    if is_alone && number.is_none_or(|it| it >= FEW_REQUESTS) {
         found.suspect();
     }
     let many = number.map_or("the queue's".to_string(), |it| it.to_string());
-    found.title = format!("{} waits for one of {many} requests: all are taken", caller.job);
+    found.title = format!("{who} waits for one of {many} requests: all are taken");
+    if who != caller.job {
+        found.title.push_str(&format!(", and {} waits for it", caller.job));
+    }
     found.culprit = others;
     found.mechanism = match sched::shape_of(case.scheduler()) {
         Some(Shape::Single) => {
@@ -183,6 +188,16 @@ fn no_request(case: &Case, caller: &Caller) -> Option<Finding> {
     Some(found)
 }
 
+/// Whether who is waited for has most of the requests itself when there is none left. A recording
+/// does not tell who has them.
+fn fills_it_itself(case: &Case, caller: &Caller) -> bool {
+    let tags = || caller.parts.iter().filter(|it| it.layer == Layer::Tag);
+    let is_others = |it: &&Part| it.behind.as_ref().is_some_and(|behind| *behind != it.who);
+    let sum = |sum: Duration, it: &Part| sum + it.time;
+    let behind = tags().filter(is_others).fold(Duration::ZERO, sum);
+    case.row().is_some() && behind * 2 < tags().fold(Duration::ZERO, sum)
+}
+
 /// Kyber's targets leave few tokens.
 fn no_token(case: &Case, caller: &Caller) -> Option<Finding> {
     let is_about = |it: &Part| it.layer == Layer::Held(HoldReason::NoToken);
@@ -199,7 +214,10 @@ fn no_token(case: &Case, caller: &Caller) -> Option<Finding> {
 
 /// Too much is dirty, so writers pause.
 fn dirty(case: &Case, caller: &Caller) -> Option<Finding> {
-    let mut found = case.finding("dirty-limit", caller, |it| it.layer == Layer::DirtyLimit)?;
+    // Who waits for a lock meanwhile would wait as well if its holder did something else.
+    let pauses = |it: &Part| it.layer == Layer::DirtyLimit;
+    let of = |it: &Part| if pauses(it) { it.time - it.locked } else { Duration::ZERO };
+    let mut found = case.finding_of("dirty-limit", caller, of)?;
     let limit = case.value("dirty_bytes").filter(|it| *it > 0);
     let is_small = limit.is_some_and(|it| it < SMALL_LIMIT)
         || case.value("dirty_ratio").is_some_and(|it| (1..3).contains(&it));
@@ -208,7 +226,10 @@ fn dirty(case: &Case, caller: &Caller) -> Option<Finding> {
     if !is_small && other.is_none() {
         found.weight = Weight::Note;
     }
+    let who = caller.parts.iter().filter(|it| !of(it).is_zero()).max_by_key(|it| of(it))?;
+    let is_own = who.who == caller.job;
     found.title = match &other {
+        _ if !is_own => format!("{} waits for {}, which pauses", caller.job, who.who),
         Some(other) => format!("{} pauses because {other} has made too much dirty", caller.job),
         None => format!("{} makes pages dirty faster than they are written", caller.job),
     };

@@ -118,16 +118,32 @@ fn dropped(case: &Case, caller: &Caller) -> Option<Finding> {
     Some(found)
 }
 
+/// How much of a part a request has that writes.
+fn writing(it: &Part) -> Duration {
+    let is_of_request =
+        matches!(it.layer, Layer::Device | Layer::Shared | Layer::Full | Layer::Others)
+            || it.layer.is_held();
+    let others = it.reading + it.locked;
+    if is_of_request { it.time.saturating_sub(others) } else { Duration::ZERO }
+}
+
+/// How much of a part goes into writing pages: to find and to submit them takes a core, too.
+fn at_work(it: &Part) -> Duration {
+    if matches!(it.layer, Layer::Core | Layer::Pause) { Duration::ZERO } else { it.time }
+}
+
 /// A caller writes what others have made dirty: of the file that it syncs or reads past the page
 /// cache, or of all files.
 fn of_others(case: &Case, caller: &Caller) -> Option<Finding> {
     let (count, by) = pages(caller, PagesWhy::Dirtied)?;
-    if case.is_kernel(&by) || count * OF_PAGES < caller.calls {
+    let are_few = count * OF_PAGES < caller.calls;
+    if case.is_kernel(&by) || are_few && caller.kind != CallKind::Read {
         return None;
     }
-    // To find and to submit them takes a core, too.
-    let is_about = |it: &Part| !matches!(it.layer, Layer::Core | Layer::Pause);
-    let mut found = case.finding("dirty-pages-of-others", caller, is_about)?;
+    // Many pages slow down all that the drive does, which has taken them in. Few cost those reads
+    // that wait for them.
+    let of = |it: &Part| if are_few { writing(it) } else { at_work(it) };
+    let mut found = case.finding_of("dirty-pages-of-others", caller, of)?;
     found.culprit = Some(by.clone());
     found.evidence.push(format!("{count} pages were written that others had made dirty"));
     let victim = &caller.job;

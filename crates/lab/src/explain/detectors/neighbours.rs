@@ -7,6 +7,7 @@ use crate::explain::case::{Case, time, waits};
 use crate::explain::finding::{Change, Finding, Remedy, Weight};
 use crate::metrics::CallKind;
 use base::Duration;
+use block::CommitPhase;
 use insight::Layer;
 
 /// Somebody who is passed over for so long starves.
@@ -42,42 +43,34 @@ fn alone(case: &Case, caller: &Caller) -> bool {
     case.callers.iter().filter(works).count() == 0
 }
 
-/// The journal's commit waits for data of somebody else.
+/// The journal's commit waits for data of somebody else, or stands behind requests.
 fn others_data(case: &Case, caller: &Caller) -> Option<Finding> {
     if caller.kind == CallKind::Read || alone(case, caller) {
         return None;
     }
-    let commits = caller.parts.iter().any(|it| case.is_journal(&it.who));
-    let is_data = |it: &Part| {
+    let within = |it: &Part, phase| {
         let is_slow =
             matches!(it.layer, Layer::Device | Layer::Shared | Layer::Full | Layer::Others);
-        is_slow && it.who != caller.job && !case.is_journal(&it.who)
+        let is_others = it.who != caller.job && !case.is_journal(&it.who);
+        let time = it.commit.get(&phase).filter(|_| is_slow && is_others);
+        time.copied().unwrap_or(Duration::ZERO)
     };
+    let changes = |it: &Part| within(it, CommitPhase::Locked);
+    let data = |it: &Part| within(it, CommitPhase::Flushing);
     let is_behind = |it: &Part| is_by_others(case, caller, it) && case.is_journal(&it.who);
-    let is_about = |it: &Part| is_data(it) || is_behind(it);
-    let mut found = case.finding("commit-waits-for-others", caller, is_about)?;
-    if !commits {
-        return None;
-    }
+    let of = |it: &Part| if is_behind(it) { it.time } else { changes(it) + data(it) };
+    let mut found = case.finding_of("commit-waits-for-others", caller, of)?;
     found.culprit = busiest_other(case, caller);
     let other = found.culprit.as_deref().unwrap_or("others");
-    let is_for_data = caller.share(is_data) >= caller.share(is_behind) && case.is_ordered();
-    found.title = match is_for_data {
-        true => format!("{} waits for a commit that waits for data of {other}", caller.job),
-        false => {
-            format!("{} waits for a commit that stands behind requests of {other}", caller.job)
-        }
+    let sum = |time: &dyn Fn(&Part) -> Duration| {
+        caller.parts.iter().map(time).fold(Duration::ZERO, |sum, it| sum + it)
     };
-    found.mechanism = match is_for_data {
-        true => {
-            "A commit of the journal waits until data are written whose blocks it names, whoever \
-            wrote them. One call of fsync so pays for everybody's data."
-        }
-        false => {
-            "What the commit writes stands in the queue behind what others have there, and whoever \
-            needs the commit waits as long."
-        }
-    };
+    let [for_changes, for_data] = [sum(&changes), sum(&data)];
+    let is_for_data = for_data * 2 >= found.cost && case.is_ordered();
+    let is_for_changes = for_changes * 2 >= found.cost;
+    let (what, mechanism) = why_commit_waits(is_for_data, is_for_changes, other);
+    found.title = format!("{} waits for a commit that {what}", caller.job);
+    found.mechanism = mechanism;
     found.remedies = case.setting("dirty_bytes", 16 << 20).into_iter().collect();
     found.remedies.extend(case.fair_schedulers());
     found.remedies.extend(case.other_schedulers(&["kyber", "mq-deadline", "deadline"]));
@@ -87,6 +80,31 @@ fn others_data(case: &Case, caller: &Caller) -> Option<Finding> {
         found.remedies.push(Remedy::tried(writeback.to_string(), change));
     }
     Some(found)
+}
+
+/// What a commit waits for, and how that comes about.
+fn why_commit_waits(
+    is_for_data: bool,
+    is_for_changes: bool,
+    other: &str,
+) -> (String, &'static str) {
+    match (is_for_data, is_for_changes) {
+        (true, _) => (
+            format!("waits for data of {other}"),
+            "A commit of the journal waits until data are written whose blocks it names, whoever \
+             wrote them. One call of fsync so pays for everybody's data.",
+        ),
+        (_, true) => (
+            format!("waits for changes that {other} makes"),
+            "A commit of the journal begins when all changes under way are complete. Who makes \
+             one and waits for the disk meanwhile holds it up.",
+        ),
+        _ => (
+            format!("stands behind requests of {other}"),
+            "What the commit writes stands in the queue behind what others have there, and \
+             whoever needs the commit waits as long.",
+        ),
+    }
 }
 
 /// Reads or synchronous writes stand behind a flood of others.
@@ -128,7 +146,9 @@ fn synced(case: &Case, caller: &Caller) -> Option<Finding> {
         is_in_the_way && behind && it.who == caller.job
     };
     let syncer = syncer(case, caller)?;
-    let mut found = case.finding("behind-a-sync", caller, is_about)?;
+    // What is written while nobody syncs is old, or too much. A recording tells of no calls.
+    let beside = case.row().map(|_| caller.while_others_sync());
+    let mut found = case.finding("behind-a-sync", beside.as_ref().unwrap_or(caller), is_about)?;
     found.title = format!("{} waits while what {syncer} syncs is written", caller.job);
     found.mechanism = "sync and fsync have the flusher write at once what may have been dirty for \
         long, whoever made it so. The scheduler takes that for as urgent as reads.";
@@ -233,7 +253,7 @@ fn without_effect(case: &Case, caller: &Caller) -> Option<Finding> {
     };
     let mut found = case.finding("weights-without-effect", caller, is_about)?;
     let what = if by_weight { "weights of control groups" } else { "I/O priorities" };
-    found.title = format!("{} looks at no {what}", case.scheduler());
+    found.title = format!("{} does not look at {what}", case.scheduler());
     found.culprit = busiest_other(case, caller);
     found.mechanism = "Weights and I/O priorities are read by the scheduler alone. One that does \
         not look at them serves everybody alike.";

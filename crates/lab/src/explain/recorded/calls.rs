@@ -113,8 +113,19 @@ fn path_of(life: &Life, behind: Option<ContextId>) -> Vec<Segment> {
     let mut add = |layer: Layer, time: Duration, behind: Option<ContextId>| {
         if !time.is_zero() {
             let (to, who, is_read) = (from + time, life.context, life.op == Op::Read);
-            let (is_locked, commit, stage) = (false, None, None);
-            path.push(Segment { from, to, who, layer, behind, is_read, is_locked, commit, stage });
+            let (is_locked, is_beside_sync, commit, stage) = (false, false, None, None);
+            path.push(Segment {
+                from,
+                to,
+                who,
+                layer,
+                behind,
+                is_read,
+                is_locked,
+                is_beside_sync,
+                commit,
+                stage,
+            });
             from += time;
         }
     };

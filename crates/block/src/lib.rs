@@ -43,7 +43,7 @@ pub use event::{
 pub use input::Input;
 pub use ioprio::{Ioprio, IoprioClass};
 pub use kernel::{KERNELS, Kernel, Shape, Version};
-pub use limits::{Limits, QUEUE_SETTINGS, QueueSetting};
+pub use limits::{DEVICE_DEPTH, Limits, QUEUE_SETTINGS, QueueSetting};
 pub use plug::PlugFlush;
 pub use queue::{Attach, Output, RequestQueue, Step, Work, Works};
 pub use reason::{DispatchReason, HoldReason};

@@ -9,6 +9,9 @@ use base::{Bytes, Sector, Sectors};
 pub struct Limits {
     /// The device's own statement.
     pub facts: Facts,
+    /// Commands that the device is given at a time: as many as it takes, unless somebody has
+    /// written less to [`DEVICE_DEPTH`].
+    pub device_depth: u32,
     /// Largest request (`max_sectors_kb`).
     pub max_sectors: Sectors,
     /// Most scatter/gather entries.
@@ -25,6 +28,10 @@ pub struct Limits {
     /// `read_ahead_kb`: how far a file may be read ahead; only the page cache asks.
     pub read_ahead_kb: u32,
 }
+
+/// The file of a SCSI or SATA disk that says how many commands it is given at a time, below
+/// `/sys/block/X`. Requests and tags stay as many as there were when the disk came.
+pub const DEVICE_DEPTH: &str = "device/queue_depth";
 
 /// What a discard has at most: its bytes are counted in 32 bits (seen on 6.12).
 pub const MOST_DISCARDED: Sectors = Sectors(u32::MAX >> 9);
@@ -116,6 +123,7 @@ impl Limits {
     pub fn new(facts: Facts, kernel: &Kernel, shape: Shape, has_scheduler: bool) -> Limits {
         let max_sectors = facts.max_hw_sectors.min(kernel.max_sectors_cap);
         Limits {
+            device_depth: facts.queue_depth,
             max_sectors,
             max_segments: facts.max_segments,
             chunk_sectors: facts.chunk_sectors,

@@ -3,7 +3,10 @@
 mod common;
 
 use block::scheduler::Placement;
-use block::{Attach, Bio, CommandOp, ContextId, Facts, Flags, Op, Output, PlugFlush, Shape, Step};
+use block::{
+    Attach, Bio, CommandOp, ContextId, DEVICE_DEPTH, Facts, Flags, Op, Output, PlugFlush, Shape,
+    Step,
+};
 use block::{Transport, Version, Work};
 use common::{Bench, Fifo, WORKER, facts};
 
@@ -146,6 +149,28 @@ fn a_scsi_driver_asks_for_a_budget_first() {
     assert_eq!(bench.queue.queued(), 3);
     bench.complete_all();
     assert_eq!(bench.done.len(), 7);
+}
+
+#[test]
+fn a_device_that_is_given_fewer_commands_keeps_its_tags_and_requests() {
+    let scheduled = || Bench::multi(Version::V6_18, facts());
+    let benches = [scheduled, || none(facts()), || none(virtio())];
+    for (bench, requests) in benches.into_iter().zip([8, 4, 4]) {
+        let mut bench = bench();
+        bench.queue.set(bench.now, DEVICE_DEPTH, 1).unwrap();
+        assert_eq!(bench.queue.get("nr_requests"), Some(requests));
+        // Nobody has to sleep, and the device has one.
+        (0..4).for_each(|n| assert!(bench.read(1, n * 1000, 8)));
+        assert_eq!(bench.device.len(), 1);
+        bench.complete(0);
+        assert_eq!(bench.device.len(), 1);
+        bench.complete_all();
+        assert_eq!(bench.done.len(), 4);
+        bench.queue.set(bench.now, DEVICE_DEPTH, 4).unwrap();
+        (0..4).for_each(|n| assert!(bench.read(1, n * 1000, 8)));
+        assert_eq!(bench.device.len(), 4);
+        assert!(bench.queue.set(bench.now, DEVICE_DEPTH, 5).is_err());
+    }
 }
 
 #[test]

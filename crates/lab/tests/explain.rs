@@ -445,3 +445,46 @@ fn who_forces_the_log_of_xfs_and_whose_changes_go_with_it_is_told() {
     let written = syncs.commits.phases[&CommitPhase::LogWrite];
     assert!(written * 2 > syncs.total, "{written:?} of {:?}", syncs.total);
 }
+
+#[test]
+fn what_is_advised_is_said_in_numbers_and_tried() {
+    let best = |finding: &str, advice: &str, head: &str, jobs: [(&str, &str); 2]| -> f64 {
+        let job = |(name, line): (&str, &str)| {
+            let common = "--name=it --filename=/dev/sda --runtime=12 --time_based";
+            format!("[[job]]\nname = \"{name}\"\n{}", line.replace("FIO", common))
+        };
+        let text = format!("seeds = 1\n{head}\n{}\n{}", job(jobs[0]), job(jobs[1]));
+        let plan = Plan::new(Experiment::parse("advice", &text).unwrap()).unwrap();
+        let options = Options { trials: 1, ..Options::default() };
+        let explained = explain_row(&plan, &plan.rows[0], options).unwrap();
+        let found = explained.findings.iter().find(|it| it.name == finding).unwrap();
+        let remedy = found.remedies.iter().find(|it| it.command.contains(advice));
+        remedy.unwrap_or_else(|| panic!("{found:?}")).gain.as_ref().unwrap().times[0]
+    };
+    let aging = best(
+        "idle-class",
+        "echo 1000 > /sys/block/sda/queue/iosched/prio_aging_expire",
+        "model = \"hdd-7200-sata\"\nschedulers = [\"mq-deadline@6.18\"]",
+        [
+            ("backup", "ioprio = \"idle\"\nrun = \"fio FIO --rw=read --bs=256k --offset=500g\""),
+            (
+                "web",
+                "run = \"fio FIO --direct=1 --rw=randread --bs=16k --ioengine=libaio --iodepth=4\"",
+            ),
+        ],
+    );
+    assert!(aging > 5.0, "{aging}");
+    let limit = best(
+        "device-shared",
+        "limit scan to half of what it does now (io.max rbps=",
+        "model = \"cloud-gp3\"\nschedulers = [\"none@6.12\"]",
+        [
+            ("log", "run = \"fio FIO --direct=1 --rw=randwrite --bs=8k --thinktime=10ms\""),
+            (
+                "scan",
+                "run = \"fio FIO --direct=1 --rw=randread --bs=8k --ioengine=libaio --iodepth=64\"",
+            ),
+        ],
+    );
+    assert!(limit > 10.0, "{limit}");
+}

@@ -145,6 +145,11 @@ params::section! {
 }
 
 impl Host {
+    /// Whether nice values weigh computing time: where tasks take turns, they do not.
+    pub fn weighs_nice(&self) -> bool {
+        !self.machine.accounting.is_zero()
+    }
+
     /// The names of the built-in hosts.
     pub fn names() -> impl Iterator<Item = &'static str> + Clone {
         BUILT_IN.iter().map(|(name, _)| *name)

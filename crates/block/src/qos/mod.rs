@@ -132,6 +132,13 @@ impl Qos {
         }
     }
 
+    /// A SCSI device is given another number of commands at a time.
+    pub fn depth_changed(&mut self, now: Instant, device: Device, woken: &mut Vec<ContextId>) {
+        if let Some(wbt) = &mut self.wbt {
+            wbt.depth_changed(now, device, woken);
+        }
+    }
+
     /// A file system was mounted some seconds before, when `wbt_lat_usec` was what it is.
     pub fn note_mount(&mut self, now: Instant, woken: &mut Vec<ContextId>) {
         if let Some(wbt) = &mut self.wbt {

@@ -180,6 +180,15 @@ impl Wbt {
         self.start(default_latency(device), device);
     }
 
+    /// The device takes another number of commands; steps stay.
+    pub fn depth_changed(&mut self, now: Instant, device: Device, woken: &mut Vec<ContextId>) {
+        self.queue_depth = device.queue_depth.max(1);
+        if self.is_on() {
+            self.recompute();
+            self.wake_all(now, woken);
+        }
+    }
+
     fn start(&mut self, latency: Duration, device: Device) {
         self.target = latency;
         self.queue_depth = device.queue_depth.max(1);

@@ -125,6 +125,13 @@ impl RequestQueue {
         self.core.wake_all();
     }
 
+    /// The device is given another number of commands at a time (rule wbt-5).
+    pub(super) fn throttle_for_depth(&mut self, now: Instant) {
+        let device = self.throttled_device();
+        self.core.qos.depth_changed(now, device, &mut self.core.woken);
+        self.core.wake_all();
+    }
+
     /// A file system was mounted some seconds before, which writes a little (rule wbt-12).
     pub fn note_mount(&mut self, now: Instant) {
         self.core.recorder.push(|| Input::Mount(now));
@@ -142,7 +149,7 @@ impl RequestQueue {
     fn throttled_device(&self) -> Device {
         let facts = &self.core.seen.limits.facts;
         let queue_depth = match facts.transport {
-            Transport::Sata | Transport::Scsi => facts.queue_depth,
+            Transport::Sata | Transport::Scsi => self.core.seen.limits.device_depth,
             _ => Limits::default_requests(facts, self.shape.shape(), facts.hardware_queues == 1),
         };
         Device { rotational: facts.rotational, volatile_cache: facts.volatile_cache, queue_depth }

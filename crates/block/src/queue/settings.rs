@@ -8,7 +8,7 @@ use super::{Attach, RequestQueue, ShapeState};
 use crate::bio::ContextId;
 use crate::input::Input;
 use crate::kernel::Shape;
-use crate::limits::{Limits, QueueSetting};
+use crate::limits::{DEVICE_DEPTH, Limits, QueueSetting};
 use crate::scheduler::TunableError;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -34,6 +34,10 @@ impl RequestQueue {
             });
             // It may hang on the tunable.
             self.announce_min_depth(now);
+        } else if name == DEVICE_DEPTH {
+            let most = i64::from(self.core.seen.limits.facts.queue_depth);
+            check_range(value, 1, most, "commands")?;
+            self.set_device_depth(now, value as u32);
         } else if let Some(setting) = QueueSetting::named(name, self.kernel()) {
             let max = match name {
                 "max_sectors_kb" => i64::from(self.core.seen.limits.facts.max_hw_sectors.0 / 2),
@@ -59,6 +63,7 @@ impl RequestQueue {
         }
         let limits = &self.core.seen.limits;
         match name {
+            DEVICE_DEPTH => Some(i64::from(limits.device_depth)),
             "nr_requests" => Some(i64::from(limits.nr_requests)),
             "max_sectors_kb" => Some(i64::from(limits.max_sectors.0 / 2)),
             "discard_max_bytes" => Some(limits.max_discard.bytes().0 as i64),
@@ -206,6 +211,17 @@ impl RequestQueue {
             "wbt_lat_usec" => self.set_throttling(now, u64::try_from(value).ok()),
             _ => unreachable!("{name} is in the table of settings but not handled"),
         }
+    }
+
+    /// Rule allocate-10: nothing is made anew, and what the device has beyond it stays there.
+    fn set_device_depth(&mut self, now: Instant, depth: u32) {
+        self.core.seen.limits.device_depth = depth;
+        match &mut self.shape {
+            ShapeState::Single(single) => single.set_device_depth(depth),
+            ShapeState::Multi(multi) => multi.set_device_depth(depth),
+        }
+        self.throttle_for_depth(now);
+        self.request_worker();
     }
 
     fn set_requests(&mut self, now: Instant, requests: u32) {

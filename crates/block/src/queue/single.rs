@@ -66,6 +66,8 @@ impl Single {
 
     pub fn new(rules: SingleQueue, limits: &Limits) -> Single {
         let depth = limits.facts.queue_depth;
+        let mut tags = TagMap::new(depth, 1, ShallowDepth::PerWord);
+        tags.limit(limits.device_depth);
         Single {
             rules,
             list: List::new(),
@@ -73,12 +75,17 @@ impl Single {
             boundary: Sector(0),
             boundary_request: None,
             limits: alloc::vec![RequestList::default()],
-            tags: TagMap::new(depth, 1, ShallowDepth::PerWord),
+            tags,
             in_driver: alloc::vec![None; depth as usize],
             allocated: 0,
             plugged_until: None,
             flush: FlushMachine::default(),
         }
+    }
+
+    /// The device is given so many commands at a time from now on.
+    pub fn set_device_depth(&mut self, depth: u32) {
+        self.tags.limit(depth);
     }
 
     pub fn rules(&self) -> SingleQueue {

@@ -400,6 +400,8 @@ impl<'a> Case<'a> {
             is_in_background: self.runs_in_background(&caller.job),
             passes: caller.passes(cost),
             is_rare,
+            ranks_by: None,
+            limit: None,
             without: None,
         })
     }
@@ -421,7 +423,7 @@ impl<'a> Case<'a> {
         let Makes { name, value } = self.makes?.clone();
         let calls: f64 = parts.iter().map(|it| it.alike * ratio(of(it), it.time)).sum();
         let share = calls / caller.calls.max(1) as f64;
-        Some(OfFigure { name, value, share, counts: share })
+        Some(OfFigure { name, value, share })
     }
 
     /// Whether what somebody loses is less than a tenth of the time that passes, and nobody asked
@@ -521,6 +523,23 @@ impl<'a> Case<'a> {
         self.settings(&[(name, value)])
     }
 
+    /// There are so many requests. Where a scheduler hears of them before they are there (rule
+    /// allocate-9), all but synchronous reads may use as many as there were. That is said, for
+    /// after a boot with the new number they may use as many as there are by default.
+    pub fn more_requests(&self, requests: i64) -> Option<Remedy> {
+        let remedy = self.setting("nr_requests", requests)?;
+        let sees_old = |row: &&Row| row.spec.kernel.multi.is_some_and(|it| it.depth_hook_sees_old);
+        let row = self.row().filter(sees_old);
+        let Some(depth) = row.and_then(|row| row.spec.tunable("async_depth")) else {
+            return Some(remedy);
+        };
+        let now = self.value("nr_requests")?;
+        let file = format!("/sys/block/{}/queue/iosched/{}", self.disk(), depth.name);
+        let command = format!("{}; echo {now} > {file}", remedy.command);
+        let values = vec![("nr_requests", requests), (depth.name, now)];
+        Some(Remedy::tried(command, Change::Values(values)))
+    }
+
     /// Several together.
     pub fn settings(&self, values: &[(&'static str, i64)]) -> Option<Remedy> {
         if values.iter().all(|(name, value)| self.value(name) == Some(*value)) {
@@ -539,9 +558,30 @@ impl<'a> Case<'a> {
         self.setting(name, self.row()?.default_of(name)?)
     }
 
-    /// The device gets one command at a time, where somebody can say so.
+    /// A job may read and write half of what it does now.
+    pub fn half_of(&self, name: &str) -> Option<Remedy> {
+        let result = self.result()?;
+        let rate = |key: &str, kind: CallKind| {
+            let its = result.jobs.iter().filter(|it| it.name == name);
+            let moved: u64 = its.clone().map(|it| it.calls[kind as usize].bytes.0).sum();
+            let runtime = its.map(|it| it.runtime.as_nanos()).max().filter(|it| *it > 0)?;
+            let half = moved as f64 * 1e9 / runtime as f64 / 2.0;
+            (half >= 1.0).then(|| format!("{key}={}", two_digits(half as u64)))
+        };
+        let rates = [rate("rbps", CallKind::Read), rate("wbps", CallKind::Write)];
+        let limits: Vec<String> = rates.into_iter().flatten().collect();
+        let limits = Some(limits.join(" ")).filter(|it| !it.is_empty())?;
+        let command = format!("limit {name} to half of what it does now (io.max {limits})");
+        Some(Remedy::tried(command, Change::Limit(name.to_string(), limits)))
+    }
+
+    /// The device gets one command at a time, where it has a file for that. What comes of a disk
+    /// that a host gives fewer commands hangs on the host, of which nothing is known.
     pub fn one_at_a_time(&self) -> Option<Remedy> {
-        self.commands_at_a_time(1).map(|it| Remedy::tried(it, Change::Depth(1)))
+        let own = self.row().map(|row| row.model.facts().transport);
+        let has_file = own.is_none_or(|it| matches!(it, Transport::Scsi | Transport::Sata));
+        let command = self.commands_at_a_time(1).filter(|_| has_file);
+        command.map(|it| Remedy::tried(it, Change::Depth(1)))
     }
 
     /// How the device is given so many commands at a time: only SCSI and SATA disks have a file for
@@ -591,6 +631,12 @@ fn longest(caller: &Caller, parts: &[&Part], of: impl Fn(&Part) -> Duration) -> 
 /// Whether time is spent waiting until the device gets a request.
 pub fn waits(layer: Layer) -> bool {
     layer.is_held() || matches!(layer, Layer::Others | Layer::Full | Layer::Tag)
+}
+
+/// A number of which the first two digits are kept.
+fn two_digits(number: u64) -> u64 {
+    let unit = 10_u64.pow(number.max(1).ilog10().saturating_sub(1));
+    number / unit * unit
 }
 
 /// A time as people read it.

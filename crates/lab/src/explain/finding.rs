@@ -68,6 +68,12 @@ pub struct Finding {
     /// The time that passes meanwhile, of what the calls lost: of many at once it is less.
     #[serde(skip)]
     pub passes: Duration,
+    /// What it ranks by, if that is not its share of a figure.
+    #[serde(skip)]
+    pub ranks_by: Option<f64>,
+    /// What the culprit may be held to, should it turn out to be to blame.
+    #[serde(skip)]
+    pub limit: Option<Remedy>,
     /// What comes of it if the culprit is not there, if that was tried.
     pub without: Option<Gain>,
 }
@@ -83,9 +89,6 @@ pub struct OfFigure {
     pub value: Option<Duration>,
     /// The share of a call that makes it so, from 0 to 1.
     pub share: f64,
-    /// The share by which it is ranked.
-    #[serde(skip)]
-    pub counts: f64,
 }
 
 /// A change that may help.
@@ -130,11 +133,15 @@ pub enum Change {
     Weight(String, u32),
     /// A control group whose own tasks have another weight among its children.
     LeafWeight(String, u32),
+    /// A job with limits, as `io.max` has them.
+    Limit(String, String),
+    /// A job with a nice value.
+    Nice(String, i8),
     /// A control group without limits.
     Unlimited(String),
     /// The device gets so many commands at a time.
     Depth(u32),
-    /// A job is not there: what it costs others, and no remedy.
+    /// A job is not there: what it costs others. It is a remedy where it takes no data with it.
     Without(String),
 }
 
@@ -204,6 +211,8 @@ impl Finding {
         // That files written before help proves nothing of who is blamed besides.
         let is_other = |it: &&Remedy| matches!(it.change, Some(Change::Written(_)));
         let proving = self.remedies.iter().filter(|it| self.culprit.is_none() || !is_other(it));
+        // Nor does it that somebody has more of what is taken from another.
+        let proving = proving.filter(|it| !it.is_limit());
         let gains = proving.filter_map(|it| it.gain.as_ref());
         let best = gains.map(|it| it.times[0]).fold(1.0, f64::max);
         let is_guess = self.suspected && !self.is_setting() && best < BORNE_OUT;
@@ -211,7 +220,8 @@ impl Finding {
         let worth = worth * if is_guess { 0.8 } else { 1.0 };
         let lost = self.of_figure.as_ref().map(|it| {
             // Only the share tells findings about one figure apart.
-            it.counts * it.value.map_or(1e9, |it| it.as_nanos() as f64)
+            let share = self.ranks_by.unwrap_or(it.share);
+            share * it.value.map_or(1e9, |it| it.as_nanos() as f64)
         });
         let lost = lost.unwrap_or(self.passes.as_nanos() as f64);
         Duration::from_nanos((lost * worth) as u64)
@@ -241,6 +251,11 @@ impl Remedy {
     /// One that the simulator can try.
     pub fn tried(command: impl Into<String>, change: Change) -> Remedy {
         Remedy { command: command.into(), change: Some(change), gain: None }
+    }
+
+    /// Whether it takes from another on purpose.
+    pub fn is_limit(&self) -> bool {
+        matches!(self.change, Some(Change::Limit(..) | Change::Without(_)))
     }
 
     /// Whether the kernel has to be started with other parameters.

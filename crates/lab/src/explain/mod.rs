@@ -221,6 +221,7 @@ fn explain_rows(
         // That something is set is nothing to speak of.
         it.findings.retain(|it| !it.is_setting() || it.is_cause() || !it.suspected);
         trial::leave_out_what_is_said(&mut it.findings);
+        trial::leave_out_what_one_does(&mut it.findings);
         trial::leave_out_the_device(&mut it.findings);
         detectors::sort(&mut it.findings);
         // Who is named by the metric is to be helped first.

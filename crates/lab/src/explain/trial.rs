@@ -26,6 +26,8 @@ const BLAME: f64 = 2.0;
 const PLAIN: f64 = 3.0;
 /// Who loses less than one of so many parts of what another wins pays no price.
 const LITTLE: u64 = 50;
+/// What is so much of another is about as much.
+const ABOUT: f64 = 0.9;
 /// Who is to reboot wants so many times as much for it.
 const REBOOT: f64 = 2.0;
 /// The finding of who has little weight beside another.
@@ -142,9 +144,11 @@ fn places_of_tried(findings: &[Finding]) -> Vec<usize> {
     settings.chain(others).map(|(place, _)| place).collect()
 }
 
-/// What is tried for a finding: its remedies, and what comes of it without the culprit.
+/// What is tried for a finding: its remedies, and what comes of it without the culprit or if that
+/// is limited.
 fn changes(finding: &Finding) -> Vec<Change> {
-    let remedies = finding.remedies.iter().filter_map(|it| it.change.clone());
+    let remedies = finding.remedies.iter().chain(&finding.limit);
+    let remedies = remedies.filter_map(|it| it.change.clone());
     remedies.chain(without(finding)).collect()
 }
 
@@ -169,6 +173,8 @@ fn changed(row: &Row, change: &Change) -> Option<Row> {
         Change::AllCores(name) => Some(row.with_job(name, |job| job.affinity = None)),
         Change::Weight(group, weight) => Some(row.with_weight(group, *weight)),
         Change::LeafWeight(group, weight) => Some(row.with_leaf_weight(group, *weight)),
+        Change::Limit(name, limits) => row.with_limits(name, limits),
+        Change::Nice(name, nice) => Some(row.with_job(name, |job| job.nice = *nice)),
         Change::Unlimited(group) => Some(row.unlimited(group)),
         Change::Depth(commands) => row.with_depth(*commands).ok(),
         Change::Without(name) => row.without(name),
@@ -220,7 +226,7 @@ fn judge<'t>(
             gain(before, after, &victim).map(|it| Gain { metric, ..it })
         };
         finding.without = without(finding).as_ref().and_then(&gain_of);
-        for remedy in &mut finding.remedies {
+        for remedy in finding.remedies.iter_mut().chain(&mut finding.limit) {
             remedy.gain = remedy.change.as_ref().and_then(&gain_of);
         }
         keep_what_helps(finding);
@@ -271,12 +277,12 @@ pub fn leave_out_what_is_said(findings: &mut Vec<Finding>) {
     findings.retain(|it| !(it.is_setting() && is_said(it)));
 }
 
-/// What a setting costs is what its default spares. It counts for all of the time where that is
-/// about all that can be spared.
+/// What a setting costs is what its default spares. It ranks by all that is lost if that is about
+/// all that can be spared.
 fn weigh_settings(findings: &mut [Finding]) {
     let gain = |it: &Finding| {
-        let gains = it.remedies.iter().filter_map(|it| it.gain.as_ref().map(|it| it.times[0]));
-        gains.fold(1.0, f64::max)
+        let own = it.remedies.iter().filter(|it| !it.is_limit());
+        own.filter_map(|it| it.gain.as_ref().map(|it| it.times[0])).fold(1.0, f64::max)
     };
     let others = findings.iter().filter(|it| !it.is_setting());
     let others: Vec<(String, CallKind, f64)> =
@@ -288,15 +294,38 @@ fn weigh_settings(findings: &mut [Finding]) {
         };
         let spared = 1.0 - 1.0 / own;
         let part = |all: Duration| Duration::from_nanos((all.as_nanos() as f64 * spared) as u64);
+        it.ranks_by = it.of_figure.as_ref().map(|it| it.share);
         it.cost = part(it.cost);
         it.share *= spared;
-        let counts = if own < 2.0 || others.iter().any(better) { spared } else { 1.0 };
-        it.passes = if counts < 1.0 { part(it.passes) } else { it.passes };
         if let Some(of_figure) = &mut it.of_figure {
             of_figure.share *= spared;
-            of_figure.counts *= counts;
+        }
+        if own < 2.0 || others.iter().any(better) {
+            it.passes = part(it.passes);
+            it.ranks_by = None;
         }
     }
+}
+
+/// Leaves out what several settings cost together where one of them costs about as much.
+pub fn leave_out_what_one_does(findings: &mut Vec<Finding>) {
+    let of = |it: &Finding| -> Option<(Vec<String>, f64)> {
+        let found = it.remedies.iter().find_map(|it| match (&it.change, &it.gain) {
+            (Some(Change::Defaults(names)), Some(gain)) => Some((names.clone(), gain.times[0])),
+            _ => None,
+        });
+        found.filter(|_| it.is_setting() && it.is_cause())
+    };
+    let single = |it: &Finding| {
+        let (names, gain) = of(it).filter(|it| it.0.len() == 1)?;
+        Some((it.victim.clone(), it.kind, names[0].clone(), gain))
+    };
+    let singles: Vec<_> = findings.iter().filter_map(single).collect();
+    findings.retain(|it| {
+        let Some((names, all)) = of(it).filter(|it| it.0.len() > 1) else { return true };
+        let same = singles.iter().filter(|one| (&one.0, one.1) == (&it.victim, it.kind));
+        !{ same }.any(|one| names.contains(&one.2) && one.3 >= ABOUT * all)
+    });
 }
 
 fn keep_what_helps(finding: &mut Finding) {
@@ -338,16 +367,25 @@ fn keep_what_helps(finding: &mut Finding) {
         let [before, after] = [gain.before, gain.after].map(time);
         finding.evidence.push(format!("without {culprit}, {before} becomes {after}: tried"));
         // Who is limited already is not to be limited more.
-        if finding.name != "limit-reached" {
-            let limit = format!("limit {culprit}, or run it at another time");
-            finding.remedies.push(Remedy::told(limit));
+        let is_said =
+            finding.remedies.iter().any(|it| matches!(it.change, Some(Change::Without(_))));
+        if finding.name != "limit-reached" && !is_said {
+            let limit = finding.limit.take().filter(|it| it.gain.is_some() && helps(it, LEAST));
+            let words = if limit.is_some() { "run {}" } else { "limit {}, or run it" };
+            let told = format!("{} at another time", words.replace("{}", culprit));
+            finding.remedies.extend(limit.into_iter().chain([Remedy::told(told)]));
         }
     }
     let dear = |it: &Remedy| if it.needs_reboot() { REBOOT } else { 1.0 };
     // What costs another more than it gains comes behind what does not.
     let paid = |it: &Gain| it.price.as_ref().map_or(1.0, |price| (price.1 / it.counts()).max(1.0));
     let worth = |it: &Gain| it.counts() / paid(it);
-    let times = |it: &Remedy| it.gain.as_ref().map_or(0.0, |gain| worth(gain) / dear(it));
+    // What takes from somebody on purpose comes behind what does not.
+    let times = |it: &Remedy| match &it.gain {
+        Some(_) if it.is_limit() => LEAST / 2.0,
+        Some(gain) => worth(gain) / dear(it),
+        None => 0.0,
+    };
     finding.remedies.sort_by(|one, other| times(other).total_cmp(&times(one)));
 }
 

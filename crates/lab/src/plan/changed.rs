@@ -3,11 +3,12 @@
 use super::settings::{is_number, probe};
 use super::{DROP_CACHES, Number, PlannedJob, Row};
 use crate::error::Error;
+use crate::experiment::Setting;
 use crate::experiment::cgroup::{CgroupSpec, LIMITS};
 use crate::experiment::filesystem;
 use crate::kernels::Kernels;
 use crate::scheduler_spec::SchedulerSpec;
-use block::Facts;
+use block::DEVICE_DEPTH;
 use machine::{CacheRules, MachineSettings};
 use programs::dd::Dd;
 use programs::fio::{self, Fio};
@@ -27,6 +28,10 @@ pub(crate) struct Deviation {
 
 /// Of more files than this nobody says that they are to be written before.
 const MOST_WRITTEN: usize = 64;
+/// The group of a job that is held to limits, where it has none of its own.
+const OWN_GROUP: &str = "limited";
+/// How many requests there are.
+const REQUESTS: &str = "nr_requests";
 /// Where a changed setting is given.
 const PLACE: &str = "a change";
 
@@ -53,10 +58,7 @@ impl Row {
         let mut row = self.clone();
         for (name, value) in values {
             row.spec.check(name, *value, PLACE)?;
-            // What is written last holds.
-            row.settings.retain(|it| it.name != *name);
-            let (name, place) = (name.to_string(), PLACE.to_string());
-            row.settings.push(Number { name, value: *value, place });
+            row.write(name, *value);
         }
         row.read_back()
     }
@@ -64,7 +66,10 @@ impl Row {
     /// The same with a setting as it is by default.
     pub(crate) fn with_default(&self, name: &str) -> Result<Row, Error> {
         let mut row = self.clone();
-        row.settings.retain(|it| it.name != name);
+        match self.default_of(name).filter(|_| name == REQUESTS) {
+            Some(default) => row.write(name, default),
+            None => row.settings.retain(|it| it.name != name),
+        }
         row.read_back()
     }
 
@@ -122,16 +127,52 @@ impl Row {
         self.with_group(group, |it| it.files.retain(|it| it.name != LIMITS))
     }
 
+    /// The same with a job that is held to limits, in a control group of its own; nothing if that
+    /// cannot be, or if its group has limits.
+    pub(crate) fn with_limits(&self, name: &str, limits: &str) -> Option<Row> {
+        let job = &self.jobs.iter().find(|it| it.job.name == name)?.job;
+        let is_below =
+            |path: &str| path.trim_matches('/').starts_with(job.cgroup.trim_matches('/'));
+        let others = self.jobs.iter().filter(|it| it.job.name != name);
+        let is_shared = others.into_iter().any(|it| is_below(&it.job.cgroup));
+        let path = match is_shared || job.cgroup.trim_matches('/').is_empty() {
+            true => format!("{}/{OWN_GROUP}", job.cgroup.trim_end_matches('/')),
+            false => job.cgroup.clone(),
+        };
+        let moves = self.jobs.iter().any(|it| !it.job.moves.is_empty());
+        let mut row = self.with_job(name, |it| it.cgroup.clone_from(&path));
+        if !row.cgroups.iter().any(|it| it.is_at(&path)) {
+            row.cgroups.push(CgroupSpec::new(&path, PLACE));
+        }
+        let group = row.cgroups.iter_mut().find(|it| it.is_at(&path))?;
+        if moves || !row.blkio || row.spec.kernel.throttle.is_none() || !group.limits().is_none() {
+            return None;
+        }
+        let (name, value, place) = (LIMITS.to_string(), limits.to_string(), PLACE.to_string());
+        group.files.push(Setting { name, value, place });
+        Some(row)
+    }
+
     fn with_group(&self, path: &str, change: impl Fn(&mut CgroupSpec)) -> Row {
         let mut row = self.clone();
         row.cgroups.iter_mut().filter(|it| it.is_at(path)).for_each(change);
         row
     }
 
-    /// The same with a device that gets so many commands at a time.
-    pub(crate) fn with_depth(&self, queue_depth: u32) -> Result<Row, Error> {
-        let virtio = Some(Facts { queue_depth, ..self.facts().clone() });
-        Row { virtio, ..self.clone() }.read_back()
+    /// The same with a disk that is given so many commands at a time from when it is there on: it
+    /// keeps its requests and its tags.
+    pub(crate) fn with_depth(&self, commands: u32) -> Result<Row, Error> {
+        let mut row = self.clone();
+        row.write(DEVICE_DEPTH, i64::from(commands));
+        row.read_back()
+    }
+
+    /// Somebody writes a value. What is written last holds, but of `nr_requests` all are written:
+    /// some schedulers take their limits from the number before.
+    fn write(&mut self, name: &str, value: i64) {
+        self.settings.retain(|it| it.name != name || name == REQUESTS);
+        let (name, place) = (name.to_string(), PLACE.to_string());
+        self.settings.push(Number { name, value, place });
     }
 
     /// What a tunable or a setting is by default.
@@ -163,12 +204,16 @@ impl Row {
         let set = |it: &Row| -> Vec<(String, i64)> {
             let numbers = it.settings.iter().map(|it| (it.name.clone(), it.value));
             let mut numbers: Vec<_> = numbers.collect();
-            numbers.sort();
+            // The order counts where a name is written twice.
+            numbers.sort_by(|one, other| one.0.cmp(&other.0));
             numbers
         };
         let device = |it: &Row| (it.facts().queue_depth, it.virtio.is_some());
         let is_alike = |(one, other): (&PlannedJob, &PlannedJob)| {
-            let key = |it: &machine::Job| (it.name.clone(), it.ioprio, it.affinity.clone());
+            let key = |it: &machine::Job| {
+                let place = (it.affinity.clone(), it.cgroup.clone());
+                (it.name.clone(), it.ioprio, it.nice, place)
+            };
             key(&one.job) == key(&other.job)
         };
         self.world == other.world
@@ -259,6 +304,54 @@ mod tests {
         assert_eq!(set(&changed), [("slice_idle", 0)]);
         assert!(changed.tunables.contains(&("slice_idle", 0)));
         assert!(row.with_values(&[("slice_idle", -1)]).is_err());
+    }
+
+    #[test]
+    fn a_disk_that_is_given_fewer_commands_keeps_its_requests() {
+        let row = rows("schedulers = [\"mq-deadline@6.12\"]\nmodel = \"hdd-7200-sata\"").remove(0);
+        let changed = row.with_depth(1).unwrap();
+        assert_eq!(set(&changed), [(DEVICE_DEPTH, 1)]);
+        assert_eq!(changed.tunables, row.tunables);
+        assert!(!changed.does_the_same(&row) && row.with_depth(1_000).is_err());
+    }
+
+    #[test]
+    fn who_is_limited_has_a_group_of_its_own() {
+        let rows = |groups: &str| rows(&format!("schedulers = [\"none@6.12\"]\n{groups}"));
+        let limit = |row: &Row| row.with_limits("dd", "rbps=1000000");
+        let row = rows("").remove(0);
+        let limited = limit(&row).unwrap();
+        assert!(limited.jobs[0].job.cgroup == "/limited" && !limited.does_the_same(&row));
+        assert_eq!(limited.cgroups[0].limits().read.bps, Some(1_000_000));
+        // It has limits then, and somebody else has nothing of them.
+        assert!(limit(&limited).is_none() && row.with_limits("cp", "rbps=1").is_none());
+        assert!(limit(&rows("blkio = false").remove(0)).is_none());
+    }
+
+    #[test]
+    fn a_value_that_is_outdone_is_not_written() {
+        let text = "schedulers = [\"mq-deadline@6.12\"]\nsettings = { nr_requests = 32 }\n\
+                    [axes]\nnr_requests = [256]";
+        let row = rows(text).remove(0);
+        assert_eq!(set(&row), [("nr_requests", 256)]);
+        assert!(row.tunables.contains(&("async_depth", 64)));
+    }
+
+    #[test]
+    fn requests_are_written_once_more_on_a_machine_that_runs() {
+        let text = "schedulers = [\"mq-deadline@6.12\", \"mq-deadline@6.18\"]\n\
+                    settings = { nr_requests = 32 }";
+        let (name, after) = ("nr_requests", |row: &Row, it: Row| {
+            let value = |name: &str| it.tunables.iter().find(|it| it.0 == name).unwrap().1;
+            assert!(!it.does_the_same(row));
+            (value("nr_requests"), value("async_depth"))
+        });
+        // 6.12 has its scheduler look at the number before.
+        for (row, depths) in rows(text).iter().zip([[32, 32], [256, 64]]) {
+            let more = row.with_values(&[(name, 256)]).unwrap();
+            assert_eq!(after(row, more), (256, depths[0]));
+            assert_eq!(after(row, row.with_default(name).unwrap()), (64, depths[1]));
+        }
     }
 
     #[test]

@@ -190,7 +190,7 @@ impl Planner {
         let (varied, all): (Vec<Number>, Vec<Number>) =
             all.partition(|it| self.value(&it.name).is_some());
         let all = all.into_iter().filter(|it| !is_own(it)).collect::<Vec<_>>();
-        let numbers = all.into_iter().chain(numbers).chain(varied).collect();
+        let numbers = last_of_each(all.into_iter().chain(numbers).chain(varied).collect());
         let own = files.into_iter().map(|Number { name, value, place }| {
             let value = value.to_string();
             Setting { name, value, place }
@@ -221,6 +221,20 @@ impl Planner {
         let fixed = settings.iter().filter(|it| self.value(&it.name).is_none() && !outdoes(it));
         fixed.filter(is_usual).map(|it| (it.name.clone(), it.value)).collect()
     }
+}
+
+/// What outdoes another value is written alone: to write `nr_requests` twice is not the same as
+/// once, as some schedulers take their limits from the number before.
+fn last_of_each(mut numbers: Vec<Number>) -> Vec<Number> {
+    let mut known: Vec<String> = Vec::new();
+    numbers.reverse();
+    numbers.retain(|it| {
+        let is_new = !known.contains(&it.name);
+        known.push(it.name.clone());
+        is_new
+    });
+    numbers.reverse();
+    numbers
 }
 
 /// Whether a name is that of a number which both worlds know, or of a tunable.

@@ -144,7 +144,7 @@ fn row(it: &Explained, slow: usize, style: &Style) -> String {
     }
     for (number, finding) in it.findings.iter().take(FINDINGS).enumerate() {
         out.push('\n');
-        out.push_str(&finding_text(number + 1, finding, style));
+        out.push_str(&finding_text(finding, &it.findings[..number], style));
     }
     let more = it.findings.len().saturating_sub(FINDINGS);
     if more > 0 {
@@ -279,8 +279,24 @@ pub(crate) fn changes(it: &Finding) -> impl Iterator<Item = String> + '_ {
     it.remedies.iter().filter(|_| it.is_cause()).map(remedy_text)
 }
 
-fn finding_text(number: usize, it: &Finding, style: &Style) -> String {
-    let title = format!("{number}. {}", title_of(it));
+/// What to change, where other findings stand before: what one of them says of the same calls is
+/// not said again.
+fn changes_behind(it: &Finding, before: &[Finding]) -> Vec<String> {
+    let said = |remedy: &Remedy| {
+        let is_it = |other: &Remedy| other.command == remedy.command && other.gain == remedy.gain;
+        let has_it = |other: &Finding| other.is_cause() && other.remedies.iter().any(is_it);
+        let is_same = |other: &Finding| (&other.victim, other.kind) == (&it.victim, it.kind);
+        before.iter().position(|other| is_same(other) && has_it(other))
+    };
+    let one = |remedy: &Remedy| match said(remedy) {
+        Some(place) => format!("{}  (as in {})", remedy.command, place + 1),
+        None => remedy_text(remedy),
+    };
+    it.remedies.iter().filter(|_| it.is_cause()).map(one).collect()
+}
+
+fn finding_text(it: &Finding, before: &[Finding], style: &Style) -> String {
+    let title = format!("{}. {}", before.len() + 1, title_of(it));
     let mut out = paragraph(&style.painted(&title, Some(Paint::Heading)), style, "  ", "     ");
     out.push_str(&paragraph(&format!("Cost: {}", cost(it)), style, INDENT, HANGING));
     out.push_str(&paragraph(&format!("Why: {}", it.mechanism), style, INDENT, HANGING));
@@ -296,7 +312,7 @@ fn finding_text(number: usize, it: &Finding, style: &Style) -> String {
     for evidence in it.evidence.iter().chain(it.others.iter().take(MOST_OTHERS)).chain(&more) {
         out.push_str(&paragraph(&format!("· {evidence}"), style, INDENT, HANGING));
     }
-    for change in changes(it) {
+    for change in changes_behind(it, before) {
         out.push_str(&paragraph(&format!("Change: {change}"), style, INDENT, HANGING));
     }
     out

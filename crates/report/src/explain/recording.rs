@@ -45,7 +45,7 @@ pub fn text(it: &Explained, wanted: Wanted, style: &Style) -> String {
     }
     for (number, finding) in it.findings.iter().take(FINDINGS).enumerate() {
         out.push('\n');
-        out.push_str(&finding_text(number + 1, finding, style));
+        out.push_str(&finding_text(finding, &it.findings[..number], style));
     }
     if let Some(hint) = replaying(it) {
         out.push('\n');

@@ -56,6 +56,8 @@ pub(super) struct Multi {
     /// The worker was asked for a run before the first of these was requeued: it does that first.
     runs_before: bool,
     depth: u32,
+    /// Commands that the device is given at a time, of all hardware queues together.
+    device_depth: u32,
     has_budget: bool,
     /// The device hears of a list as a whole.
     rings_once: bool,
@@ -74,7 +76,8 @@ impl Multi {
 
     pub fn new(rules: MultiQueue, limits: &Limits, cpus: u16, has_scheduler: bool) -> Multi {
         let depth = limits.facts.queue_depth;
-        let has_budget = matches!(limits.facts.transport, Transport::Sata | Transport::Scsi);
+        let is_scsi = matches!(limits.facts.transport, Transport::Sata | Transport::Scsi);
+        let has_budget = is_scsi || limits.device_depth < depth;
         let map = |depth| TagMap::of(&rules, depth, cpus);
         let hctx = |_| Hctx {
             driver_tags: map(if has_scheduler { depth } else { depth.min(limits.nr_requests) }),
@@ -95,11 +98,18 @@ impl Multi {
             requeued: Vec::new(),
             runs_before: false,
             depth,
+            device_depth: limits.device_depth,
             has_budget,
-            rings_once: rules.kick == Kick::EachList && !has_budget,
+            rings_once: rules.kick == Kick::EachList && !is_scsi,
             with_device: 0,
             budget: 0,
         }
+    }
+
+    /// The device is given so many commands at a time from now on.
+    pub fn set_device_depth(&mut self, depth: u32) {
+        self.device_depth = depth;
+        self.has_budget |= depth < self.depth;
     }
 
     pub fn rules(&self) -> MultiQueue {
@@ -311,7 +321,7 @@ impl Multi {
 
     /// Whether the driver takes a request now, which has a tag then.
     fn can_issue(&mut self, core: &mut Core, rq: RequestId) -> bool {
-        let over_budget = self.has_budget && self.with_device >= self.depth;
+        let over_budget = self.has_budget && self.with_device >= self.device_depth;
         !over_budget && self.get_driver_tag(core, rq)
     }
 
@@ -328,7 +338,7 @@ impl Multi {
 
     /// A SCSI driver wants a budget before anything is taken from the scheduler.
     fn get_budget(&mut self, hctx: u16) -> bool {
-        if self.has_budget && self.budget >= self.depth {
+        if self.has_budget && self.budget >= self.device_depth {
             self.hctxs[usize::from(hctx)].restart = true;
             return false;
         }

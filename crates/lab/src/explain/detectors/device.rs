@@ -39,6 +39,8 @@ const MANY: u64 = 20;
 const SMALL_DISCARD: i64 = 4 << 20;
 /// Whose requests are with the device for less than this has little to do with it.
 const LEAST: f64 = 0.05;
+/// The nice value of who is to compute when nobody else does.
+const NICEST: i8 = 19;
 /// A request that is with the device for so long starves in it.
 const STARVES: Duration = Duration::from_millis(500);
 
@@ -498,6 +500,19 @@ fn cost(case: &Case, caller: &Caller) -> Option<Finding> {
     Some(found)
 }
 
+/// Who computes is to be nice. Where tasks take turns, the simulator has no use for that.
+fn nicer(case: &Case, other: &str) -> Option<Remedy> {
+    let host = &case.row()?.host;
+    let command = format!("nice -n {NICEST} for {other}");
+    Some(match host.weighs_nice() {
+        true => Remedy::tried(command, Change::Nice(other.to_string(), NICEST)),
+        false => Remedy::told(format!(
+            "{command} (not tried: on {} tasks take turns, however nice they are)",
+            host.name
+        )),
+    })
+}
+
 /// Cores or a lock are full.
 fn host(case: &Case, caller: &Caller) -> Option<Finding> {
     let is_about = |it: &Part| matches!(it.layer, Layer::Core);
@@ -508,7 +523,8 @@ fn host(case: &Case, caller: &Caller) -> Option<Finding> {
     found.culprit = case.computing(caller);
     if let Some(other) = &found.culprit {
         found.title = format!("{} waits for a core on which {other} computes", caller.job);
-        found.remedies.push(Remedy::told(format!("other cores for {other}, or nice -n 19")));
+        found.remedies.push(Remedy::told(format!("other cores for {other}")));
+        found.remedies.extend(nicer(case, other));
     }
     found.remedies.push(Remedy::told("more cores, cheaper calls (io_uring, larger blocks)"));
     found.remedies.extend(case.plain_schedulers());

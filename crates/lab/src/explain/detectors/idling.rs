@@ -2,15 +2,18 @@
 
 use super::others::busiest_other;
 use crate::explain::account::{Caller, Part};
-use crate::explain::case::{Case, waits};
+use crate::explain::case::{Case, time, waits};
 use crate::explain::finding::{Change, Finding, Remedy, Weight};
 use crate::explain::recorded::Turns;
+use base::Duration;
 use block::HoldReason;
 use insight::Layer;
 
 /// It keeps the disk for somebody who has nothing to do at the moment.
 const IDLES: [HoldReason; 3] =
     [HoldReason::ProcessIdles, HoldReason::GroupIdles, HoldReason::NobodyChosen];
+/// The tunable of mq-deadline that says how old a request of a lower class gets.
+const AGING: &str = "prio_aging_expire";
 /// The disk works for whoever has the turn.
 const TURNS: [HoldReason; 2] = [HoldReason::TurnNotDone, HoldReason::GroupNotDone];
 /// The disk works, and gets no more.
@@ -243,6 +246,7 @@ fn idle_class(case: &Case, caller: &Caller) -> Option<Finding> {
     found.culprit = busiest_other(case, caller);
     found.mechanism = "The scheduler serves the idle class when nobody else has had anything for \
         a while. Beside somebody who always has, that is hardly ever.";
+    grow_old_sooner(case, &mut found);
     found.remedies.push(match case.is_given_ioprio(&caller.job) {
         true => Remedy::tried(
             format!("run {} without ionice", caller.job),
@@ -253,6 +257,17 @@ fn idle_class(case: &Case, caller: &Caller) -> Option<Finding> {
     Some(found)
 }
 
+/// Where requests of a lower class go when they are old enough, they can be sooner: after a tenth
+/// of that time, or a hundredth.
+fn grow_old_sooner(case: &Case, found: &mut Finding) {
+    let Some(millis) = case.value(AGING) else { return };
+    let age = time(Duration::from_millis(millis.unsigned_abs()));
+    found.evidence.push(format!("after {age} a request goes nevertheless ({AGING}={millis})"));
+    for part in [10, 100] {
+        found.remedies.extend(case.tunables(&[(AGING, (millis / part).max(1))]));
+    }
+}
+
 /// Requests of a lower class wait until there is nothing else.
 fn lower_class(case: &Case, caller: &Caller) -> Option<Finding> {
     let is_about = |it: &Part| it.layer == Layer::Held(HoldReason::HigherClassInFlight);
@@ -261,6 +276,11 @@ fn lower_class(case: &Case, caller: &Caller) -> Option<Finding> {
     found.title = format!("{} is of a lower class, and waits for the others", caller.job);
     found.mechanism = "The scheduler lets requests of a lower I/O class go when there is nothing \
         of a higher one. Whoever waits for such a request waits as long.";
+    // Of the idle class more is said.
+    if case.value(AGING).is_some() && !case.is_idle_class(&caller.job) {
+        found.suspect();
+        grow_old_sooner(case, &mut found);
+    }
     found.remedies.push(Remedy::told("ionice -c2 for what others wait for"));
     Some(found)
 }

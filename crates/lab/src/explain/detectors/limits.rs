@@ -181,8 +181,7 @@ fn no_request(case: &Case, caller: &Caller) -> Option<Finding> {
             a scheduler could prefer it."
         }
     };
-    let more = number.unwrap_or(64).max(32) * 4;
-    found.remedies = case.setting("nr_requests", more).into_iter().collect();
+    found.remedies = case.more_requests(number.unwrap_or(64).max(32) * 4).into_iter().collect();
     found.remedies.extend(case.defaults());
     found.remedies.extend(case.fair_schedulers());
     Some(found)

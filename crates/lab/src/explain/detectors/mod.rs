@@ -13,7 +13,7 @@ mod others;
 mod settings;
 
 use super::case::Case;
-use super::finding::{Finding, Weight};
+use super::finding::{Change, Finding, Remedy, Weight};
 use crate::metrics::CallKind;
 use insight::Confidence;
 
@@ -22,6 +22,9 @@ const LITTLE: u64 = 10;
 
 /// Findings that say why the device has the time.
 const REASONS: [&str; 3] = ["one-by-one", "partial-writes", "fragmented"];
+
+/// Findings that blame somebody who calls sync or fsync.
+const OF_SYNCS: [&str; 2] = ["behind-a-sync", "behind-flushes"];
 
 /// A detector.
 type Detector = fn(&Case) -> Vec<Finding>;
@@ -46,6 +49,16 @@ pub const SETTING: &str = "setting";
 pub fn detect(case: &Case) -> Vec<Finding> {
     let mut findings: Vec<Finding> = DETECTORS.iter().flat_map(|it| it(case)).collect();
     leave_out_what_says_less(&mut findings);
+    for it in findings.iter_mut().filter(|it| !it.is_setting()) {
+        let Some(culprit) = it.culprit.clone() else { continue };
+        it.limit = case.half_of(&culprit);
+        // Who moves nothing, and has others write, takes nothing with it.
+        let is_job = case.row().is_some() && case.job(&culprit).is_some();
+        if OF_SYNCS.contains(&it.name) && is_job && it.limit.is_none() {
+            let stop = format!("stop {culprit}, or run it at another time");
+            it.remedies.push(Remedy::tried(stop, Change::Without(culprit)));
+        }
+    }
     sort(&mut findings);
     findings
 }
@@ -89,7 +102,9 @@ pub fn merge(findings: &mut Vec<Finding>) {
     let commands =
         |it: &Finding| -> Vec<String> { it.remedies.iter().map(|it| it.command.clone()).collect() };
     merge_where(findings, |first, it| {
-        let of = |it: &Finding| (it.name, it.weight, it.kind, it.culprit.is_some(), commands(it));
+        // What is set is one matter, whichever calls pay for it.
+        let matter = |it: &Finding| (!it.is_setting()).then(|| (it.kind, it.culprit.is_some()));
+        let of = |it: &Finding| (it.name, it.weight, matter(it), commands(it));
         !it.remedies.is_empty() && of(first) == of(it)
     });
 }

@@ -100,8 +100,9 @@ params::section! {
         looks_while_waiting: u32 = LOOKS,
         /// Looks at the clock for each process that ended.
         looks_per_end: u32 = LOOKS,
-        /// The kernel puts work off when the main process looks for a file.
-        main_is_disturbed: bool = Flag,
+        /// The kernel puts work off when the main process looks for a file, until so many processes
+        /// have ended.
+        disturbed_until: u32 = Whole(0, 1_000_000, "processes"),
         /// Looks for another file before each file that is made.
         paths_per_made_file: u32 = FILES,
         /// Looks at the directory for each job with files.

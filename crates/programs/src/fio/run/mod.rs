@@ -411,10 +411,11 @@ async fn begin(task: &Task, jobs: &[Job], habits: &FioHabits) {
 }
 
 /// The main process looks whether somebody has asked for its figures, in a file. The kernel then
-/// has work it has put off done.
+/// has work done that it has put off. Its thread no longer stops the process when it has run alone,
+/// which it has after so many processes have ended.
 async fn look_for_orders(task: &Task, crew: &Crew) {
     task.look_for_files(1).await;
-    if crew.habits.main_is_disturbed {
+    if crew.ended() < crew.habits.disturbed_until {
         task.be_disturbed().await;
     }
 }

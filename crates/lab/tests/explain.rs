@@ -387,9 +387,7 @@ fn a_request_is_passed_over_while_the_drive_lets_it_wait_and_not_while_it_flushe
 }
 
 fn segment(layer: Layer, from: Instant, to: Instant) -> Segment {
-    let (who, is_read, is_locked, is_beside_sync) = (ContextId(1), true, false, false);
-    let (behind, commit, stage) = (None, None, None);
-    Segment { from, to, who, layer, behind, is_read, is_locked, is_beside_sync, commit, stage }
+    Segment { is_read: true, ..Segment::of(ContextId(1), layer, [from, to]) }
 }
 
 fn call(path: Vec<Segment>, ended: Instant) -> Call {

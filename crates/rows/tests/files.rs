@@ -106,16 +106,8 @@ fn a_call_has_its_layers_and_a_file_appears_when_it_is_complete() {
     use insight::{Call, Segment};
     let at = Instant::from_nanos;
     let piece = |from, to, layer, behind: Option<u32>| Segment {
-        is_read: false,
-        is_locked: false,
-        is_beside_sync: false,
-        from: at(from),
-        to: at(to),
-        who: ContextId(7),
-        layer,
         behind: behind.map(ContextId),
-        commit: None,
-        stage: None,
+        ..Segment::of(ContextId(7), layer, [at(from), at(to)])
     };
     let call = Call {
         task: ContextId(7),

@@ -42,6 +42,22 @@ pub struct Segment {
 }
 
 impl Segment {
+    /// Time of somebody in a layer, of which nothing more is known.
+    pub fn of(who: ContextId, layer: Layer, [from, to]: [Instant; 2]) -> Segment {
+        Segment {
+            from,
+            to,
+            who,
+            layer,
+            behind: None,
+            is_read: false,
+            is_locked: false,
+            is_beside_sync: false,
+            commit: None,
+            stage: None,
+        }
+    }
+
     /// How long it is.
     pub fn length(&self) -> Duration {
         self.to.saturating_since(self.from)
@@ -260,20 +276,9 @@ impl<'a> Walk<'a> {
         let Walk { reads: is_read, locked: is_locked, commit, stage, .. } = *self;
         let mut at = from;
         for (to, is_beside_sync) in self.syncs.of_others(self.own, from, to) {
-            let from = std::mem::replace(&mut at, to);
-            let piece = Segment {
-                from,
-                to,
-                who,
-                layer,
-                behind,
-                is_read,
-                is_locked,
-                is_beside_sync,
-                commit,
-                stage,
-            };
-            self.push(piece);
+            let known = Segment::of(who, layer, [std::mem::replace(&mut at, to), to]);
+            let piece = Segment { behind, is_read, is_locked, is_beside_sync, ..known };
+            self.push(Segment { commit, stage, ..piece });
         }
     }
 

@@ -57,18 +57,7 @@ pub fn recorded(title: &str, requests: u32, seed: u64) -> Recorded {
 
 /// A call that waits for a request, and for somebody who has it.
 fn call(life: &Life) -> Call {
-    let piece = |from, to, who, layer| Segment {
-        from,
-        to,
-        who,
-        layer,
-        behind: None,
-        is_read: false,
-        is_locked: false,
-        is_beside_sync: false,
-        commit: None,
-        stage: None,
-    };
+    let piece = |from, to, who, layer| Segment::of(who, layer, [from, to]);
     let next = ContextId(life.context.0 % 8 + 1);
     Call {
         task: life.context,

@@ -112,20 +112,8 @@ fn path_of(life: &Life, behind: Option<ContextId>) -> Vec<Segment> {
     let (mut path, mut from) = (Vec::with_capacity(life.layers.len() + 3), life.queued);
     let mut add = |layer: Layer, time: Duration, behind: Option<ContextId>| {
         if !time.is_zero() {
-            let (to, who, is_read) = (from + time, life.context, life.op == Op::Read);
-            let (is_locked, is_beside_sync, commit, stage) = (false, false, None, None);
-            path.push(Segment {
-                from,
-                to,
-                who,
-                layer,
-                behind,
-                is_read,
-                is_locked,
-                is_beside_sync,
-                commit,
-                stage,
-            });
+            let piece = Segment::of(life.context, layer, [from, from + time]);
+            path.push(Segment { behind, is_read: life.op == Op::Read, ..piece });
             from += time;
         }
     };

@@ -323,8 +323,8 @@ pub fn leave_out_what_one_does(findings: &mut Vec<Finding>) {
     let singles: Vec<_> = findings.iter().filter_map(single).collect();
     findings.retain(|it| {
         let Some((names, all)) = of(it).filter(|it| it.0.len() > 1) else { return true };
-        let same = singles.iter().filter(|one| (&one.0, one.1) == (&it.victim, it.kind));
-        !{ same }.any(|one| names.contains(&one.2) && one.3 >= ABOUT * all)
+        let mut same = singles.iter().filter(|one| (&one.0, one.1) == (&it.victim, it.kind));
+        !same.any(|one| names.contains(&one.2) && one.3 >= ABOUT * all)
     });
 }
 
@@ -371,8 +371,10 @@ fn keep_what_helps(finding: &mut Finding) {
             finding.remedies.iter().any(|it| matches!(it.change, Some(Change::Without(_))));
         if finding.name != "limit-reached" && !is_said {
             let limit = finding.limit.take().filter(|it| it.gain.is_some() && helps(it, LEAST));
-            let words = if limit.is_some() { "run {}" } else { "limit {}, or run it" };
-            let told = format!("{} at another time", words.replace("{}", culprit));
+            let told = match limit {
+                Some(_) => format!("run {culprit} at another time"),
+                None => format!("limit {culprit}, or run it at another time"),
+            };
             finding.remedies.extend(limit.into_iter().chain([Remedy::told(told)]));
         }
     }

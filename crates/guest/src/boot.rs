@@ -55,6 +55,8 @@ params::section! {
         /// So much later the timer fires again when it has fired for a sleep without slack that the
         /// clock, which is behind, does not take to be over; zero: it does not fire again.
         timer_fires_again: Duration = Time(0.0, 1e9),
+        /// Threads that workers of no core share, from the boot on.
+        workers: u64 = Whole(1, 1_000, "threads"),
         /// From the whole second before the end of the preparation to the start of the jobs.
         pause: Duration = Time(0.0, 1e12),
     }

@@ -109,6 +109,8 @@ params::section! {
         path: Duration = COST,
         /// How long fio measures its clock before it creates its processes.
         launch: Duration = COST,
+        /// To start a thread of the kernel.
+        thread: Duration = COST,
         /// Copying or clearing 4 KiB.
         copy: Duration = COST,
         /// Building a bio and looking where it fits.
@@ -271,7 +273,7 @@ mod tests {
             let host = Host::named(name).unwrap();
             assert_eq!(host.is_free(), name == "free");
             let cold = if name == "host-2020" { EVENTS.len() } else { 0 };
-            assert_eq!(host.parameters().len(), 36 + cold, "{name}");
+            assert_eq!(host.parameters().len(), 37 + cold, "{name}");
         }
         let host = Host::named("host-2020").unwrap();
         assert_eq!(host.machine.cores, 10);
@@ -317,10 +319,10 @@ mod tests {
     fn errors_name_file_line_and_what_is_accepted() {
         assert_eq!(
             free_with("driver ", "drivre "),
-            "x.toml:24: unknown parameter \"cost.drivre\"; nearest: \"driver\"; [cost] has \
-             system_call, clock, kernel_clock, exec, path, launch, copy, bio, request, driver, \
-             transfer, interrupt, completion, handover, switch, switch_spread, message, page, \
-             dirty, writeback, commit, seal"
+            "x.toml:25: unknown parameter \"cost.drivre\"; nearest: \"driver\"; [cost] has \
+             system_call, clock, kernel_clock, exec, path, launch, thread, copy, bio, request, \
+             driver, transfer, interrupt, completion, handover, switch, switch_spread, message, \
+             page, dirty, writeback, commit, seal"
         );
         assert_eq!(
             free_with("value = 1, unit = \"\"", "value = 0, unit = \"\""),

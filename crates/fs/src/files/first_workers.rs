@@ -14,8 +14,6 @@ use std::collections::{BTreeMap, VecDeque};
 /// Whether there are workers, and who has them started.
 #[derive(Default)]
 pub struct FirstWorkers {
-    /// The kernel starts them when they are first wanted.
-    are_started: bool,
     are_there: bool,
     /// Who has the lock, and who waits for it.
     holder: Option<ContextId>,
@@ -27,14 +25,9 @@ pub struct FirstWorkers {
 }
 
 impl FirstWorkers {
-    /// The first request has them started.
-    pub fn are_started(&mut self) {
-        self.are_started = true;
-    }
-
-    /// Whether they are to be started.
-    pub fn are_lacking(&self) -> bool {
-        self.are_started && !self.are_there
+    /// Whether there are workers.
+    pub fn are_there(&self) -> bool {
+        self.are_there
     }
 
     /// A task wants the lock; false if it has to wait.
@@ -94,16 +87,14 @@ mod tests {
     fn whoever_finds_no_workers_wants_some_until_the_first_has_them() {
         let (first, second) = (ContextId(2), ContextId(3));
         let mut workers = FirstWorkers::default();
-        assert!(!workers.are_lacking(), "nobody starts any");
-        workers.are_started();
-        assert!(workers.are_lacking());
+        assert!(!workers.are_there());
         assert!(workers.lock(first) && !workers.lock(second));
         assert_eq!(workers.started(ContextId(10)), Some(first));
         assert_eq!(workers.take_thread(), Some(ContextId(10)));
         assert!(!workers.begin(), "the first");
         assert_eq!(workers.stopped(ContextId(10)), None, "it stays");
         assert_eq!(workers.unlock(), Some(second));
-        assert!(!workers.are_lacking());
+        assert!(workers.are_there());
         assert!(workers.lock(second));
         assert_eq!(workers.started(ContextId(11)), Some(second));
         assert!(workers.begin(), "too late");

@@ -31,6 +31,7 @@ mod steps;
 
 pub(crate) use interrupts::Cause;
 pub(crate) use paying::{Charge, Pays};
+pub(crate) use pool::Pool;
 pub(crate) use prices::Prices;
 
 use crate::clock::Clock;
@@ -41,7 +42,6 @@ use base::{Duration, Instant, Rng, Ticket};
 use block::ContextId;
 use block::kernel::Sharing;
 use paying::{Latest, Lock, Paid};
-use pool::Pool;
 use std::collections::VecDeque;
 use stepped::Stepped;
 

@@ -1,7 +1,7 @@
 //! Who gets a core, and who has to leave it.
 
 use super::paying::Paid;
-use super::{Cpus, RunQueue, State};
+use super::{Cpus, Pool, RunQueue, State};
 use crate::clock::Clock;
 use crate::host::Costs;
 use base::{Duration, Instant};
@@ -30,32 +30,9 @@ impl Cpus {
         matches!(self.run_queue, RunQueue::Stepped(_))
     }
 
-    /// A context computes as one of the pool's threads while it has something to do.
-    pub fn join_pool(&mut self, context: ContextId) {
-        if self.has_pool() {
-            self.pool.add(context);
-        }
-    }
-
-    /// The pool has these threads, and this context has more started.
-    pub fn begin_pool(&mut self, manager: ContextId, threads: Vec<ContextId>) {
-        self.pool.set_manager(manager);
-        threads.into_iter().for_each(|thread| self.pool.add_idle(thread));
-    }
-
-    /// Whether a thread of the pool is to be started.
-    pub fn lacks_worker(&self) -> bool {
-        self.pool.lacks_thread()
-    }
-
-    /// It has been started; answers with who had that done.
-    pub fn worker_started(&mut self) -> Option<ContextId> {
-        self.pool.thread_started()
-    }
-
-    /// It runs as one of the pool.
-    pub fn worker_begins(&mut self, thread: ContextId) {
-        self.pool.add_running(thread);
+    /// The threads that workers share.
+    pub fn pool(&mut self) -> &mut Pool {
+        &mut self.pool
     }
 
     /// A running task goes to sleep and leaves its core; `rests` if it has nothing to do.
@@ -151,9 +128,14 @@ impl Cpus {
 
     /// A thread of the pool wakes if something is left for one.
     fn call_thread(&mut self, clock: &Clock) {
-        let RunQueue::Stepped(queue) = &mut self.run_queue else { return };
         if let Some(thread) = self.pool.call() {
-            let computing = &self.contexts[thread.0 as usize];
+            self.wake_thread(clock, thread);
+        }
+    }
+
+    fn wake_thread(&mut self, clock: &Clock, thread: ContextId) {
+        let computing = &self.contexts[thread.0 as usize];
+        if let RunQueue::Stepped(queue) = &mut self.run_queue {
             queue.wake(clock.ticked(), thread, computing.cpu_nice(), computing.is_started);
         }
     }
@@ -238,14 +220,10 @@ impl Cpus {
 
     /// Finds a core for a task: the one it ran on last, another idle one, or none yet.
     fn place(&mut self, clock: &mut Clock, context: ContextId) {
-        if let RunQueue::Stepped(queue) = &mut self.run_queue {
-            let thread = match self.pool.thread_of(context) {
-                Some(thread) => Some(thread),
-                None => self.pool.has_work(context),
-            };
-            if let Some(thread) = thread {
-                let computing = &self.contexts[thread.0 as usize];
-                queue.wake(clock.ticked(), thread, computing.cpu_nice(), computing.is_started);
+        if let RunQueue::Stepped(_) = self.run_queue {
+            let own = self.pool.thread_of(context);
+            if let Some(thread) = own.or_else(|| self.pool.has_work(context)) {
+                self.wake_thread(clock, thread);
             }
             return self.suspend_for_others(clock);
         }

@@ -20,8 +20,10 @@ pub(crate) struct Pool {
     idle: Vec<Idle>,
     /// Who has something to do and no thread, first come first served.
     waiting: VecDeque<ContextId>,
-    /// The member that has threads started, and whether it does.
-    manager: Option<(ContextId, bool)>,
+    /// The member that has threads started, whether it does, and the one that was started.
+    manager: Option<ContextId>,
+    manages: bool,
+    started: Option<ContextId>,
 }
 
 /// A thread that has nothing to do.
@@ -50,19 +52,25 @@ impl Pool {
     /// This context has threads started when none is idle.
     pub fn set_manager(&mut self, manager: ContextId) {
         self.threads.insert(manager, None);
-        self.manager = Some((manager, false));
+        self.manager = Some(manager);
     }
 
     /// Whether a thread is to be started.
     pub fn lacks_thread(&self) -> bool {
-        self.manager.is_some_and(|(_, manages)| manages)
+        self.manages
     }
 
     /// A thread has been started; answers with who had that done.
-    pub fn thread_started(&mut self) -> Option<ContextId> {
-        let (manager, manages) = self.manager.as_mut()?;
-        *manages = false;
-        Some(*manager)
+    pub fn thread_started(&mut self, thread: ContextId) -> Option<ContextId> {
+        self.started = Some(thread);
+        self.manager
+    }
+
+    /// The thread that was started, once it is there: no other one is wanted any more.
+    pub fn take_started(&mut self) -> Option<ContextId> {
+        let started = self.started.take()?;
+        self.manages = false;
+        Some(started)
     }
 
     /// The thread of a context: a member has one while it has something to do, others are their
@@ -107,13 +115,13 @@ impl Pool {
 
     /// The context that has a thread started now, as the last one that was idle.
     fn manages(&mut self, thread: ContextId) -> Option<ContextId> {
-        if !self.idle.is_empty() || self.waiting.is_empty() {
+        if !self.idle.is_empty() || self.waiting.is_empty() || self.manages {
             return None;
         }
-        let (manager, manages) = self.manager.as_mut().filter(|(_, manages)| !manages)?;
-        *manages = true;
-        self.threads.insert(*manager, Some(thread));
-        Some(*manager)
+        let manager = self.manager?;
+        self.manages = true;
+        self.threads.insert(manager, Some(thread));
+        Some(manager)
     }
 
     fn next(&mut self, thread: ContextId) -> Option<ContextId> {
@@ -201,7 +209,8 @@ mod tests {
         assert!(pool.lacks_thread());
         assert_eq!(pool.rests(FLUSHER), Some(CONVERTER));
         assert_eq!(pool.rests(CONVERTER), None);
-        pool.thread_started();
+        assert_eq!(pool.thread_started(ContextId(12)), Some(manager));
+        assert_eq!(pool.take_started(), Some(ContextId(12)));
         pool.add_running(ContextId(12));
         assert_eq!(pool.rests(manager), None);
         assert_eq!(pool.has_work(FLUSHER), Some(last));

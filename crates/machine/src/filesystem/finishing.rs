@@ -79,7 +79,8 @@ impl FileIo<'_> {
     /// Before an asynchronous direct request. The first after a mount waits until two other tasks
     /// have run, and so goes behind all that are ready (observed on 6.1, 6.12 and 7.3.4).
     pub(super) async fn start_workers(&self) {
-        if !self.files().first_workers().are_lacking() {
+        let starts_them = self.files().rules().starts_direct_workers;
+        if !starts_them || self.files().first_workers().are_there() {
             return;
         }
         self.lock_workers().await;

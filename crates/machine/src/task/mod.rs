@@ -152,54 +152,39 @@ impl Task {
 
     /// Looks at the clock until so much time has passed, whoever has the core meanwhile.
     pub async fn look_for_as_long_as(&self, time: Duration) {
-        let mut is_done = time.is_zero();
-        poll_fn(|_| {
-            if is_done {
-                return Poll::Ready(());
-            }
-            is_done = true;
-            self.world().look_for_as_long_as(self.id, time);
-            Poll::Pending
-        })
-        .await;
+        let looks = |world: &mut World| {
+            world.look_for_as_long_as(self.id, time);
+            true
+        };
+        self.leave_core_if(looks).await;
     }
 
     async fn occupy_core(&self, time: Duration) {
-        let mut is_done = false;
-        poll_fn(|_| {
-            if is_done {
-                return Poll::Ready(());
-            }
-            is_done = true;
-            if self.world().compute(self.id, time) { Poll::Ready(()) } else { Poll::Pending }
-        })
-        .await;
+        self.leave_core_if(|world| !world.compute(self.id, time)).await;
     }
 
     /// Is stopped for a moment by deferred work of the kernel, so that others may go on before it.
     pub async fn be_disturbed(&self) {
-        let mut is_done = false;
-        poll_fn(|_| {
-            let mut world = self.world();
-            if is_done {
-                return Poll::Ready(());
-            }
-            is_done = true;
+        let puts_off = |world: &mut World| {
             world.disturb(self.id);
-            Poll::Pending
-        })
-        .await;
+            true
+        };
+        self.leave_core_if(puts_off).await;
     }
 
     /// Looks, in the middle of a system call, whether others are to have the core, and leaves it to
     /// them. Elsewhere in the kernel a task is not stopped.
     pub async fn give_way(&self) {
+        self.leave_core_if(|world| world.gives_way(self.id)).await;
+    }
+
+    /// Does something once, and does not go on before its turn comes again if the answer is yes.
+    async fn leave_core_if(&self, act: impl Fn(&mut World) -> bool) {
         let mut is_done = false;
         poll_fn(|_| {
-            if is_done || !self.world().gives_way(self.id) {
+            if std::mem::replace(&mut is_done, true) || !act(&mut self.world()) {
                 return Poll::Ready(());
             }
-            is_done = true;
             Poll::Pending
         })
         .await;

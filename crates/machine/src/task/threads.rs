@@ -1,22 +1,19 @@
 //! How threads of the kernel come to be: one task starts them all (kthreadd), for whoever asks.
 
 use super::Task;
+use crate::cpus::Pool;
 use crate::tasks::{KernelTask, Wait};
 use std::future::poll_fn;
 use std::task::Poll;
-
-/// How often the kernel reads the clock to start a thread.
-// observed on 6.12.117: commands behind the first request of a process of fio with libaio, on ext4
-// and XFS, are so much later
-const LOOKS_PER_THREAD: u64 = 3;
 
 /// Starts a thread whenever it is told to.
 pub(crate) async fn start(task: Task) -> i32 {
     loop {
         task.notified().await;
         loop {
+            // The world is not to be held on to while the thread is being started.
             let Some(what) = task.world().next_wanted_thread() else { break };
-            task.compute(task.costs().kernel_clock * LOOKS_PER_THREAD).await;
+            task.compute(task.costs().thread).await;
             let mut world = task.world();
             let thread = world.spawn_kernel_task(what);
             world.cpus().note_started(thread);
@@ -30,24 +27,26 @@ pub(crate) async fn start(task: Task) -> i32 {
 // u4:2 wakes u4:1, which wakes u4:2 and then works.
 pub(crate) async fn manage(task: Task) -> i32 {
     loop {
-        until(&task, Wait::Notification, || task.world().cpus().lacks_worker()).await;
+        until(&task, Wait::Notification, |pool| pool.lacks_thread().then_some(())).await;
         task.world().want_thread(KernelTask::Worker);
-        until(&task, Wait::Workers, || !task.world().cpus().lacks_worker()).await;
-        let started = task.world().take_started_worker();
-        started.into_iter().for_each(|thread| task.notify(thread));
+        let started = until(&task, Wait::Workers, Pool::take_started).await;
+        task.notify(started);
     }
 }
 
-async fn until(task: &Task, wait: Wait, is_so: impl Fn() -> bool) {
+/// Waits until something can be had of the pool. It gives the manager a core without a word.
+async fn until<T>(task: &Task, wait: Wait, have: impl Fn(&mut Pool) -> Option<T>) -> T {
     poll_fn(|_| {
-        if is_so() {
-            task.world().tasks().set_wait(task.id(), Wait::Nothing);
-            return Poll::Ready(());
-        }
         let mut world = task.world();
-        task.wait(&mut world, wait)
+        match have(world.cpus().pool()) {
+            Some(it) => {
+                world.tasks().set_wait(task.id(), Wait::Nothing);
+                Poll::Ready(it)
+            }
+            None => task.wait(&mut world, wait),
+        }
     })
-    .await;
+    .await
 }
 
 /// A thread of the pool: it says that it is there, and belongs to the pool when it is woken again.
@@ -55,7 +54,7 @@ pub(crate) async fn work(task: Task) -> i32 {
     task.notified().await;
     task.world().worker_is_there(task.id());
     task.notified().await;
-    task.world().cpus().worker_begins(task.id());
+    task.world().cpus().pool().add_running(task.id());
     loop {
         task.notified().await;
     }

@@ -32,7 +32,6 @@ impl World {
         tasks.push(converter);
         if self.storage.files().rules().starts_direct_workers {
             self.starter();
-            self.storage.files().first_workers().are_started();
         }
         let Some(path) = cgroup_of_journal.filter(|path| !path.is_empty()) else { return };
         let cgroup = self.define_cgroup(path, None);

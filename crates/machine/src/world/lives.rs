@@ -35,8 +35,8 @@ impl World {
     /// Creates a task of the kernel's own.
     pub fn spawn_kernel_task(&mut self, what: KernelTask) -> ContextId {
         let context = self.spawn(what.spec(self.disk.name(), self.cpus.count()));
-        if what.is_in_pool() {
-            self.cpus.join_pool(context);
+        if what.is_in_pool() && self.cpus.has_pool() {
+            self.cpus.pool().add(context);
         }
         self.give_body(context, Body::Kernel(what));
         context

@@ -77,8 +77,6 @@ pub(crate) struct World {
     /// The task that starts threads of the kernel, and what it is to start.
     starter: Option<ContextId>,
     wanted_threads: VecDeque<KernelTask>,
-    /// The thread of the pool of workers that was started last, until it is woken.
-    started_worker: Option<ContextId>,
     /// The tick at which it gathers statistics of control groups at the earliest, if ever.
     statistics_due: Option<u64>,
     /// The block layer's timer has come and waits for its interrupt.
@@ -158,7 +156,6 @@ impl World {
             unbound: None,
             starter: None,
             wanted_threads: VecDeque::new(),
-            started_worker: None,
             statistics_due: None,
             timer_raised: false,
             timer_came: Instant::FAR_FUTURE,

@@ -76,6 +76,11 @@ impl World {
         self.cpus.look_until(&self.clock, context, until);
     }
 
+    /// A task puts work off.
+    pub fn disturb(&mut self, context: ContextId) {
+        self.cpus.disturb(&self.clock, context);
+    }
+
     /// Whether a task in the kernel that looks for that leaves its core to others.
     pub fn gives_way(&mut self, context: ContextId) -> bool {
         self.cpus.gives_way(&self.clock, context)

@@ -4,10 +4,6 @@ use super::World;
 use crate::tasks::KernelTask;
 use block::ContextId;
 
-/// Threads of the pool that are there before any job.
-// observed on 6.12.117: kworker/u4:0 and u4:1
-const WORKERS: usize = 2;
-
 impl World {
     /// The workers of no core share threads.
     pub fn begin_pool(&mut self) {
@@ -15,14 +11,11 @@ impl World {
             return;
         }
         let manager = self.spawn_kernel_task(KernelTask::Manager);
-        let threads = (0..WORKERS).map(|_| self.spawn_kernel_task(KernelTask::Worker));
-        let threads = threads.collect();
-        self.cpus.begin_pool(manager, threads);
-    }
-
-    /// The running task puts work off.
-    pub fn disturb(&mut self, context: ContextId) {
-        self.cpus.disturb(&self.clock, context);
+        self.cpus.pool().set_manager(manager);
+        for _ in 0..self.guest.boot.workers {
+            let thread = self.spawn_kernel_task(KernelTask::Worker);
+            self.cpus.pool().add_idle(thread);
+        }
     }
 
     /// The task that starts threads.
@@ -48,14 +41,8 @@ impl World {
 
     /// A thread of the pool has been started, and whoever had that done goes on.
     pub fn worker_is_there(&mut self, thread: ContextId) {
-        self.started_worker = Some(thread);
-        if let Some(manager) = self.cpus.worker_started() {
+        if let Some(manager) = self.cpus.pool().thread_started(thread) {
             self.wake_for_workers(thread, manager);
         }
-    }
-
-    /// The thread that has been started.
-    pub fn take_started_worker(&mut self) -> Option<ContextId> {
-        self.started_worker.take()
     }
 }
